@@ -12,10 +12,11 @@ finds its value.
 
 - `refuse`: a full memory refuses; nothing is recalled but the memory in the prompt (Hermes).
 - `recall`: the same, and prompts get evidence out of past conversations.
-- `curated`: entries have last days, and the curator tidies up every week; what leaves is a note.
+- `whole`: every project has a memory of its own, entries have last days, and the curator tidies up every week; what
+  leaves is a note.
 
-Every behaviour has the same sessions. No model is asked. The clock is not simulated: where a fact ends in the script, its
-last day is set to a past one.
+Every behaviour has the same sessions. No model is asked. The clock is not simulated: where a fact ends in the script,
+its last day is set to a past one.
 """
 
 import argparse
@@ -29,9 +30,10 @@ from typing import Literal, NamedTuple, get_args
 import memoranda
 from memoranda.integrations.hooks.prompt_evidence import find_evidence
 from memoranda.memory.curated.operations import Replace
+from memoranda.memory.curated.settings import project_in
 from memoranda.support.origin import PERSON
 
-Behaviour = Literal["refuse", "recall", "curated"]
+Behaviour = Literal["refuse", "recall", "whole"]
 BEHAVIOURS: tuple[Behaviour, ...] = get_args(Behaviour)
 MONTHS = 12
 _PROJECTS = (
@@ -111,6 +113,8 @@ class Counts(NamedTuple):
     reached: int
     stale: int
     characters: int
+    others: int
+    """Facts of other projects in the prompt."""
     lost: int
 
 
@@ -120,8 +124,8 @@ def live(year: Year, behaviour: Behaviour, home: Path, seed: int) -> list[Counts
     found: list[Counts] = []
     with memoranda.open(home) as memory:
         for number in range(year.sessions):
-            _one_session(memory, year, number)
-            if behaviour == "curated":
+            _one_session(memory, year, number, behaviour)
+            if behaviour == "whole":
                 _expire(memory, year, number)
                 if number % max(1, year.sessions // 52) == 0:
                     memory.curate(apply=True)
@@ -130,25 +134,36 @@ def live(year: Year, behaviour: Behaviour, home: Path, seed: int) -> list[Counts
     return found
 
 
-def _one_session(memory: memoranda.Memory, year: Year, number: int) -> None:
-    said = [fact.statement(0) for fact in year.facts if fact.stated == number]
-    said += [fact.statement(1) for fact in year.facts if fact.changed == number]
-    said += [random.Random(number).choice(_REMARKS)] if number in year.remarks else []
+def _target(project: str, behaviour: Behaviour) -> str:
+    return f"project:github.com/acme/{project}" if behaviour == "whole" else "memory"
+
+
+def _stored_target(memory: memoranda.Memory, project: str, behaviour: Behaviour) -> str:
+    wanted = project_in(_target(project, behaviour))
+    return next((target for target in memory.curated.storage.targets() if project_in(target) == wanted), "memory")
+
+
+def _one_session(memory: memoranda.Memory, year: Year, number: int, behaviour: Behaviour) -> None:
+    said = [(fact.project, fact.statement(0)) for fact in year.facts if fact.stated == number]
+    said += [(fact.project, fact.statement(1)) for fact in year.facts if fact.changed == number]
+    said += [("", random.Random(number).choice(_REMARKS))] if number in year.remarks else []
     if not said:
         return
     with memory.session(source="cli") as session:
-        for text in said:
+        for project, text in said:
             with session.turn(text) as turn:
-                if text not in _REMARKS:
+                if project:
                     # A refused write stays refused: the model of the script does not tidy up.
-                    session.call("memory", {"action": "add", "target": "memory", "content": text})
+                    memory.remember(text, _target(project, behaviour))
                 turn.done("Noted.")
 
 
 def _expire(memory: memoranda.Memory, year: Year, number: int) -> None:
     for fact in year.facts:
-        if fact.ends == number and (text := fact.statement(0)) in memory.entries():
-            memory.curated.apply("memory", [Replace(text, text, until="2020-01-01")], PERSON)
+        if fact.ends == number:
+            target, text = _stored_target(memory, fact.project, "whole"), fact.statement(0)
+            if text in memory.curated.entries(target):
+                memory.curated.apply(target, [Replace(text, text, until="2020-01-01")], PERSON)
 
 
 def _probe(
@@ -157,11 +172,11 @@ def _probe(
     counts: Counter[str] = Counter()
     holding = [fact for fact in year.facts if fact.value_at(number)]
     ended = [fact for fact in year.facts if fact.stale_at(number) and not fact.value_at(number)]
-    store = memory.services.curated_for(memory.user)
-    store.load_from_disk()
-    block = store.format_for_system_prompt("memory") or ""
     for fact in dice.sample(holding, min(_PROBES, len(holding))) + ended[-5:]:
-        text = block
+        targets = {"memory", _stored_target(memory, fact.project, behaviour)}
+        entries = [entry for target in targets for entry in memory.curated.valid_entries(target)]
+        counts["others"] += sum(f" of {fact.project} " not in entry for entry in entries)
+        text = "\n".join(entries)
         if behaviour != "refuse":
             evidence = find_evidence(memory.home.state_db, None, fact.question, "", "", frozenset())
             text += evidence.text
@@ -175,12 +190,12 @@ def _probe(
         counts["stale"] += bool(set(shown) & set(fact.stale_at(number))) and current not in shown
         if current is not None:
             counts["lost"] += not memory.search(current)["results"]
-    return Counts(month, *(counts[name] for name in ("probes", "reached", "stale", "characters", "lost")))
+    return Counts(month, *(counts[name] for name in ("probes", "reached", "stale", "characters", "others", "lost")))
 
 
 def draw(curves: dict[Behaviour, list[Counts]]) -> str:
     """The share of current facts that reached the model, month by month, as SVG."""
-    colours = {"refuse": "#c0392b", "recall": "#7f8c8d", "curated": "#2471a3"}
+    colours = {"refuse": "#c0392b", "recall": "#7f8c8d", "whole": "#2471a3"}
     lines = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 480 260" font-family="sans-serif" font-size="11">']
     for share in (0, 0.5, 1):
         y = 220 - 190 * share
@@ -204,16 +219,19 @@ def main() -> None:
     options = parser.parse_args()
     year = make_year(options.seed, options.scale)
     print(f"{len(year.facts)} facts in {year.sessions} sessions, seed {options.seed}")
-    print("| behaviour | current facts reached | stale shown as current | tokens per prompt | facts lost |")
-    print("|---|---|---|---|---|")
+    print("| behaviour | current facts reached | stale shown as current | tokens per prompt | facts of others | lost |")
+    print("|---|---|---|---|---|---|")
     curves: dict[Behaviour, list[Counts]] = {}
     for behaviour in BEHAVIOURS:
         with TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as directory:
             curves[behaviour] = live(year, behaviour, Path(directory) / "home", options.seed)
         months = curves[behaviour]
-        probes, reached, stale, characters, lost = (sum(column) for column in list(zip(*months, strict=True))[1:])
+        probes, reached, stale, characters, others, lost = (
+            sum(column) for column in list(zip(*months, strict=True))[1:]
+        )
         print(
-            f"| {behaviour} | {reached / probes:.3f} | {stale / probes:.3f} | {characters / probes / 4:.0f} | {lost} |",
+            f"| {behaviour} | {reached / probes:.3f} | {stale / probes:.3f} | {characters / probes / 4:.0f} "
+            f"| {others / probes:.1f} | {lost} |",
             flush=True,
         )
     if options.curve:

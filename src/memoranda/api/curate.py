@@ -7,6 +7,7 @@ from pathlib import Path
 from memoranda.api.services import HomeServices
 from memoranda.errors import MemorandaError
 from memoranda.memory.curated.operations import MemoryReceipt
+from memoranda.memory.curated.settings import project_in
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.types import CurateAnswer, CuratedChange
 from memoranda.upkeep.curator.curate import CURATOR, Curator, count_uses
@@ -44,7 +45,7 @@ def _as_data(change: CuratorChange) -> CuratedChange:
     return {
         "rule": change.rule,
         "target": change.target,
-        "project": "",
+        "project": project_in(change.target),
         "before": list(change.before),
         "after": list(change.after),
         "reason": change.reason,

@@ -54,6 +54,18 @@ def test_what_leaves_the_prompt_is_in_notes(memory: memoranda.Memory) -> None:
     assert (last.actor, [edit.before for edit in last.edits if edit.after is None]) == ("curator", [OLD])
 
 
+def test_the_memory_of_a_project_is_curated_too(memory: memoranda.Memory) -> None:
+    """By itself: an entry of one project says nothing about another."""
+    one, two = "project:github.com/acme/one", "project:github.com/acme/two"
+    memory.remember(OLD, one)
+    memory.remember(NEW, one)
+    memory.remember(OLD, two)
+    changes = [each for each in memory.curate(apply=True)["changes"] if each["project"]]
+    assert [(each["rule"], each["project"]) for each in changes] == [("superseded", "github.com/acme/one")]
+    left = {target: memory.curated.entries(target) for target in memory.curated.storage.targets()}
+    assert [entries for target, entries in left.items() if target.startswith("project:")] == [(NEW,), (OLD,)]
+
+
 def test_one_undo_takes_a_run_back(memory: memoranda.Memory) -> None:
     """All entries that the run changed in a file."""
     memory.remember("We switched to uv yesterday.")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from memoranda.memory.curated.facts import EntryFacts, Use
 from memoranda.memory.curated.operations import EntryPlan, MemoryReceipt, MemoryRefusal, rewrite_edits
-from memoranda.memory.curated.settings import Target, file_name
+from memoranda.memory.curated.settings import Target, file_name, is_project, project_in
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.writer import WriteRequest
 from memoranda.memory.record.items import Items
@@ -19,6 +19,7 @@ from memoranda.search.index.postings import Filters
 from memoranda.search.searchable_store import SearchableStore
 from memoranda.support.canonical_text import digest
 from memoranda.support.origin import Origin, utc_timestamp
+from memoranda.support.projects import matching_projects, project_of
 from memoranda.upkeep.curator.clauses import clauses_of, is_filler
 from memoranda.upkeep.curator.rules import CuratedTarget, CuratorChange, plan_changes
 
@@ -41,15 +42,19 @@ class Curator:
     notes: Callable[[], Items]
     directory: Path | None = None
 
+    def targets(self) -> list[Target]:
+        """The memories that are in use: the notes, the profile, and that of every project."""
+        return [target for target in self.store.storage.targets() if self.store.settings.enabled(target)]
+
     def propose(self) -> list[CuratorChange]:
         """What a run would change now."""
-        return [change for target in self.store.settings.targets() for change in self._plan(target)[1]]
+        return [change for target in self.targets() for change in self._plan(target)[1]]
 
     def apply(self) -> tuple[list[CuratorChange], list[MemoryReceipt | MemoryRefusal]]:
         """Change each target as one change; returns what was changed, and a receipt or refusal for each."""
         done: list[CuratorChange] = []
         results: list[MemoryReceipt | MemoryRefusal] = []
-        for target in self.store.settings.targets():
+        for target in self.targets():
             for _ in range(_TRIES):
                 seen, changes = self._plan(target)
                 if not changes:
@@ -63,10 +68,18 @@ class Curator:
 
     def _plan(self, target: Target) -> tuple[str, list[CuratorChange]]:
         view, facts = self.store.view(target), self.store.facts(target)
-        looked_at = CuratedTarget(target, facts, view.limit, self.directory)
+        looked_at = CuratedTarget(target, facts, view.limit, self._directory_of(target))
         # Counting uses searches the record, and only a full memory needs it.
         is_full = view.used > 0.8 * view.limit
         return view.fingerprint, plan_changes(looked_at, self.uses(facts) if is_full else {})
+
+    def _directory_of(self, target: Target) -> Path | None:
+        """Where the files are that entries name: the working directory, unless the memory is another project's."""
+        if self.directory is None or not is_project(target):
+            return self.directory
+        here = project_of(self.directory)
+        is_here = here is not None and matching_projects([project_in(target)], here)
+        return self.directory if is_here else None
 
     def _write(self, target: Target, seen: str, changes: Sequence[CuratorChange]) -> MemoryReceipt | MemoryRefusal:
         until = {each.entry.text: each.until for each in self.store.facts(target)}
