@@ -37,8 +37,8 @@ def _only(home: Path, active: str = "p") -> HealthIssue:
     return finding
 
 
-def _change(home: Path, statement: str) -> None:
-    with closing(sqlite3.connect(home / "outbox.db")) as connection, connection:
+def _change(home: Path, statement: str, file: str = "outbox.db") -> None:
+    with closing(sqlite3.connect(home / file)) as connection, connection:
         connection.execute(statement)
 
 
@@ -74,13 +74,13 @@ def test_what_was_given_up_is_tried_again(tmp_path: Path) -> None:
 def test_what_cannot_be_read_is_put_into_a_file(tmp_path: Path, change: str) -> None:
     """Before it leaves the queue; the rest continues."""
     _fill(tmp_path, 2)
-    _change(tmp_path, f"UPDATE jobs SET {change} WHERE id = 1")
+    _change(tmp_path, f"UPDATE notifications SET {change} WHERE id = 1", "state.db")
     finding = _only(tmp_path)
     assert finding.repair is not None
     finding.repair()
     assert list(check_outbox(tmp_path, ("p",))) == []
     (moved,) = tmp_path.glob("outbox.unreadable-*.jsonl")
-    assert json.loads(moved.read_text())["key"] == "p:p0"
+    assert json.loads(moved.read_text())["key"] == "p0"
     with closing(Outbox(tmp_path)) as outbox:
         job = outbox.claim("p")
         assert job is not None

@@ -8,7 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -88,7 +88,8 @@ def test_many_kills_lose_no_turn_and_deliver_none_twice(tmp_path: Path, strikes:
     """Killed while they deliver: every turn that was acknowledged arrives, once, in the order of its session."""
     chance = random.Random(11)
     counts: dict[str, int] = {}
-    Outbox(tmp_path).put("none", "turn", "s", {}, {})
+    with closing(Outbox(tmp_path)) as outbox:
+        outbox.put("none", "turn", "s", {}, {})
     for number in range(strikes(200)):
         session_id = f"session-{number}"
         with _conversation(tmp_path, session_id) as (child, pipe):

@@ -5,6 +5,7 @@ from typing import Any
 
 from memoranda.external.external_memory import ExternalMemory
 from memoranda.external.provider_group import ProviderGroup
+from memoranda.memory.record.store import open_store
 from tests.external.samples import InMemory, Scripted, managed
 from tests.timing import GIVE_UP
 
@@ -54,13 +55,16 @@ def test_before_compression_the_provider_has_a_word(tmp_path: Path) -> None:
 
 def test_an_end_has_the_same_key_unless_something_was_said_since(tmp_path: Path) -> None:
     """So that a provider that has had it knows; another session's end has another one."""
-    provider = InMemory()
+    keys: list[str] = []
+    provider = Scripted(on_session_end=lambda messages, **facts: keys.append(facts["idempotency_key"]))
     manager = managed(tmp_path, provider)
     external = ExternalMemory(ProviderGroup([manager]))
-    first = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
-    second = [*first, {"role": "user", "content": "And?"}]
-    for messages, session_id in ((first, "s1"), (first, "s1"), (second, "s1"), (second, "s1"), (first, "s2")):
-        external.commit(messages, session_id)
-        assert manager.drain(GIVE_UP)
-    assert provider.told == [("end", "s1", 2), ("end", "s1", 3), ("end", "s2", 2)]
+    with open_store(tmp_path / "state.db") as store:
+        for session_id, more in (("s1", 2), ("s1", 0), ("s1", 1), ("s1", 0), ("s2", 2)):
+            store.sessions.create_session(session_id, "test")
+            store.messages.append_messages(session_id, [{"role": "user", "content": f"{n}"} for n in range(more)])
+            external.commit(store.messages.get_messages_as_conversation(session_id), session_id)
+            assert manager.drain(GIVE_UP)
+    assert len(keys) == 5
+    assert (keys[0] == keys[1], keys[2] == keys[3], len(set(keys))) == (True, True, 3)
     external.close()

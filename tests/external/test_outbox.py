@@ -12,7 +12,6 @@ from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
 from memoranda.external.outbox.jobs import Backlog, Job, NewJob
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.external.settings import ProviderSettings
-from memoranda.storage.position import START, Position
 from tests.conftest import mode
 
 SETTINGS = ProviderSettings(lease_seconds=30, first_retry_seconds=1, max_retry_seconds=600, max_attempts=3)
@@ -313,23 +312,26 @@ def test_what_cannot_be_written_down_is_refused(outbox: Outbox) -> None:
 
 
 def test_a_file_that_is_not_ours_is_not_changed(file_outbox: Outbox) -> None:
-    """Damaged, of another program, or newer than we are."""
+    """Damaged, of another program, or newer than we are; what is put is recorded all the same."""
     file_outbox.path.parent.mkdir()
     file_outbox.path.write_bytes(b"no database" * 100)
+    _put(file_outbox, "x")
     with pytest.raises(CorruptStoreError):
-        _put(file_outbox, "x")
+        file_outbox.claim("p")
+    assert file_outbox.path.read_bytes() == b"no database" * 100
     file_outbox.path.unlink()
     with closing(sqlite3.connect(file_outbox.path)) as connection:
         connection.execute("CREATE TABLE jobs (x)")
     with pytest.raises(CorruptStoreError):
-        _put(file_outbox, "x")
+        file_outbox.claim("p")
     file_outbox.path.unlink()
-    _put(file_outbox, "x")
+    file_outbox.catch_up("p")
+    assert _rest(file_outbox) == ["x"]
     file_outbox.close()
     with closing(sqlite3.connect(file_outbox.path)) as connection, connection:
         connection.execute("UPDATE schema_version SET version = 99")
     with pytest.raises(NewerStoreError):
-        Outbox(file_outbox.path.parent).backlog()
+        Outbox(file_outbox.path.parent).claim("p")
 
 
 def test_a_closed_outbox_stays_closed(file_outbox: Outbox) -> None:
@@ -343,33 +345,30 @@ def test_a_closed_outbox_stays_closed(file_outbox: Outbox) -> None:
 
 def test_what_is_found_behind_a_place_is_queued_once(tmp_path: Path, server_url: str) -> None:
     """The place moves in the same commit, so two who look, or one who looks twice, queue nothing twice."""
-    places: list[int] = []
-
-    def read(place: Position) -> tuple[Position, list[NewJob]]:
-        places.append(place.row)
-        new = [NewJob("turn", f"s{number}", {}, {}, f"key {number}") for number in range(place.row + 1, 13)]
-        return Position(0, 12), new
-
     first, second = Outbox(tmp_path, server_url=server_url), Outbox(tmp_path, server_url=server_url)
-    assert first.position("p") is None
-    assert first.catch_up("p", "", Position(0, 10), read, ours="s11") == 2
-    assert second.catch_up("p", "", Position(0, 5), read) == 0
-    assert places == [10, 12]
-    assert (second.position("p"), second.position("p", "ana"), second.position("q")) == (Position(0, 12), None, None)
-    # The session's own is held by the one who looked, the other is free.
+    for session in ("s11", "s12"):
+        first.record("p", "", NewJob("turn", session, {}, {}, f"key {session}"), leased=session == "s11")
+    assert first.catch_up("p") == 2
+    assert (second.catch_up("p"), first.catch_up("p"), second.catch_up("p", "ana"), second.catch_up("q")) == (0,) * 4
+    # The session's own is held by the one who recorded it, the other is free.
     claimed = second.claim("p")
     assert claimed is not None
     assert claimed.session_id == "s12"
     assert second.backlog().waiting == 2
+    for outbox in (first, second):
+        outbox.close()
 
 
-def test_a_look_that_fails_moves_nothing(tmp_path: Path, server_url: str) -> None:
+def test_a_look_that_fails_moves_nothing(tmp_path: Path, server_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the place nor the queue."""
-    outbox = Outbox(tmp_path, server_url=server_url)
-    outbox.catch_up("p", "", Position(0, 3), lambda place: (place, []))
-    with pytest.raises(ZeroDivisionError):
-        outbox.catch_up("p", "", START, lambda place: (Position(1 // 0), []))
-    assert (outbox.position("p"), outbox.backlog().waiting) == (Position(0, 3), 0)
+    with closing(Outbox(tmp_path, server_url=server_url)) as outbox:
+        outbox.record("p", "", NewJob("turn", "s", {"text": "x"}, {}, "k"))
+        with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
+            patch.setattr(outbox, "_until", lambda: 1 // 0)
+            outbox.catch_up("p")
+        assert outbox.claim("p") is None
+        assert outbox.catch_up("p") == 1
+        assert _rest(outbox) == ["x"]
 
 
 def test_two_providers_have_jobs_with_the_same_key(tmp_path: Path, server_url: str) -> None:

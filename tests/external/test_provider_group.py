@@ -27,6 +27,7 @@ from memoranda.external.provider_group import (
     in_parallel,
     prefixed_name,
 )
+from memoranda.memory.record.store import open_store
 from tests.external.samples import QUICK, InMemory, Scripted, managed
 from tests.timing import GIVE_UP, HANG, wait_until
 
@@ -171,6 +172,9 @@ def test_every_notification_reaches_every_provider_with_the_same_key(group_of: G
     memory = external(group)
     memory.switch("s2", "s1", "compression")
     memory.delegated("look", "seen", "child")
+    with open_store(tmp_path / "state.db") as store:
+        store.sessions.create_session("s2", "test")
+        store.messages.append_message("s2", "user", "q")
     memory.commit([{"role": "user", "content": "q"}], "s2")
     assert all(manager.drain(GIVE_UP) for manager in group.managers)
     assert a.told == b.told and [told[0] for told in a.told] == ["turn", "switch", "delegation", "end"]

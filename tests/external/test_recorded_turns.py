@@ -1,16 +1,22 @@
 """Completed turns are found in the record by their marks; those that were left, taken back or imported are not."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memoranda.external.outbox.recorded_turns import RecordedTurns, completed_messages
+from memoranda.external.outbox.outbox import Outbox
+from memoranda.external.outbox.record_feed import RecordFeed
+from memoranda.external.outbox.recorded_turns import TurnMarks, completed_messages, completed_turns, ids_of, read_turn
 from memoranda.memory.record.message_rows import DONE, TURN
+from memoranda.memory.record.notifications import FeedHeads
 from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.storage.position import START, Position
 from tests.cases import cases
+
+Message = dict[str, Any]
 
 
 @pytest.fixture
@@ -21,22 +27,32 @@ def store(tmp_path: Path) -> Iterator[SessionStore]:
         yield made
 
 
-def _say(store: SessionStore, turns: RecordedTurns, session: str, turn: int, text: str, *, done: bool = False) -> int:
+def _say(store: SessionStore, turns: TurnMarks, session: str, turn: int, text: str, *, done: bool = False) -> int:
     role = "assistant" if turn else "user"
     return store.messages.append_message(session, role, text, **turns.mark(turn, done=done))
 
 
-def _complete(store: SessionStore, turns: RecordedTurns, session: str, text: str) -> int:
+def _complete(store: SessionStore, turns: TurnMarks, session: str, text: str) -> int:
     begin = _say(store, turns, session, 0, text)
     _say(store, turns, session, begin, f"answer to {text}", done=True)
     return begin
 
 
+def _found(store: SessionStore, provider: str = "p", place: Position = START) -> list[tuple[str, str, Message]]:
+    """The session, the key, and the arguments and facts of the turns behind a place."""
+    turns = []
+    for found in completed_turns(store, ids_of(store), provider, place):
+        content = read_turn(store, found.session_id, found.first_message or 0, found.last_message or 0)
+        assert content is not None
+        turns.append((found.session_id, found.key, {**content[0], **content[1]}))
+    return turns
+
+
 def test_turns_are_found_behind_a_place_in_the_order_of_their_answers(store: SessionStore) -> None:
     """Even when they overlap, with every step of their own and of no other turn."""
-    turns = RecordedTurns(lambda: store, "p")
+    turns = TurnMarks(lambda: store, ["p"])
     _complete(store, turns, "s", "old")
-    place = turns.head()
+    place = store.feed.head().message
     first = _say(store, turns, "s", 0, "first")
     second = _say(store, turns, "t", 0, "second")
     store.messages.append_message("s", "user", "beside")
@@ -44,34 +60,33 @@ def test_turns_are_found_behind_a_place_in_the_order_of_their_answers(store: Ses
     _say(store, turns, "t", second, "answer 2", done=True)
     _say(store, turns, "s", first, "answer 1", done=True)
     _say(store, turns, "s", 0, "left")
-    head, found = turns.after(place)
-    assert head == turns.head() == Position(0, place.count + 7)
-    assert [(turn.session_id, turn.key, turn.question, turn.answer) for turn in found] == [
+    found = _found(store, place=place)
+    assert [(session, key, turn["user_content"], turn["assistant_content"]) for session, key, turn in found] == [
         ("t", f"turn:t:{second}", "second", "answer 2"),
         ("s", f"turn:s:{first}", "first", "answer 1"),
     ]
-    assert found[1].messages == [
+    assert found[1][2]["messages"] == [
         {"role": "user", "content": "first"},
         {"role": "assistant", "content": "step"},
         {"role": "assistant", "content": "answer 1"},
     ]
-    assert turns.after(head) == (head, [])
+    assert _found(store, place=store.feed.head().message) == []
 
 
 def test_a_turn_across_the_place_is_found_whole(store: SessionStore) -> None:
     """It began before the record was read, and was done after."""
-    turns = RecordedTurns(lambda: store, "p")
+    turns = TurnMarks(lambda: store, ["p"])
     begin = _say(store, turns, "s", 0, "q")
-    place = turns.head()
+    place = store.feed.head().message
     _say(store, turns, "s", begin, "a", done=True)
-    (turn,) = turns.after(place)[1]
-    assert [message["content"] for message in turn.messages] == ["q", "a"]
+    ((_, _, turn),) = _found(store, place=place)
+    assert [message["content"] for message in turn["messages"]] == ["q", "a"]
 
 
 def test_turns_of_others_are_not_found(store: SessionStore, tmp_path: Path) -> None:
     """Of another provider, of another record, and those that were taken back."""
-    turns = RecordedTurns(lambda: store, "p")
-    _complete(store, RecordedTurns(lambda: store, "q"), "s", "for another")
+    turns = TurnMarks(lambda: store, ["p"])
+    _complete(store, TurnMarks(lambda: store, ["q"]), "s", "for another")
     _complete(store, turns, "t", "ours")
     exported = store.transfer.export_session("t")
     assert exported is not None
@@ -79,16 +94,19 @@ def test_turns_of_others_are_not_found(store: SessionStore, tmp_path: Path) -> N
         other.sessions.create_session("x", "test")
         other.messages.append_messages("x", [{"role": "user", "content": str(number)} for number in range(2)])
         other.transfer.import_sessions([exported])
-        assert RecordedTurns(lambda: other, "p").after(START)[1] == []
-    assert [turn.question for turn in turns.after(START)[1]] == ["ours"]
+        assert _found(other) == []
+    assert [turn["user_content"] for _, _, turn in _found(store)] == ["ours"]
     store.edits.rewind_to_message("t", store.messages.get_messages("t")[0]["id"])
-    assert turns.after(START)[1] == []
+    assert _found(store) == []
 
 
-def test_a_record_that_is_missing_or_new_has_nothing(store: SessionStore) -> None:
-    """The place follows it."""
-    assert RecordedTurns(lambda: None, "p").after(Position(0, 5)) == (Position(0, 5), [])
-    assert RecordedTurns(lambda: store, "p").after(Position(0, 5)) == (START, [])
+def test_a_record_that_is_missing_or_new_has_nothing(store: SessionStore, tmp_path: Path) -> None:
+    """The position follows it."""
+    ahead = FeedHeads(Position(0, 5))
+    assert RecordFeed(tmp_path, opened=lambda: store).after("p", "", ahead) == (FeedHeads(), [])
+    with closing(Outbox(tmp_path / "empty")) as outbox:
+        assert outbox.catch_up("p") == 0
+    assert not (tmp_path / "empty").exists()
 
 
 def _message(number: int, turn: Any = None, done: bool = False) -> dict[str, Any]:
@@ -117,9 +135,8 @@ def test_a_session_without_its_unfinished_turns(messages: list[dict[str, Any]], 
 def test_a_turn_has_the_context_of_the_session_that_completed_it(store: SessionStore) -> None:
     """Whichever session finds it; a mark without a context is that of a primary session."""
     for name, context in (("person", "primary"), ("schedule", "cron"), ("strange", "a context of a host")):
-        _complete(store, RecordedTurns(lambda: store, "p", context=context), "s", name)
-    found = RecordedTurns(lambda: store, "p", ["p", "q"], "cron").after(START)[1]
-    assert [(turn.question, turn.context) for turn in found] == [
+        _complete(store, TurnMarks(lambda: store, ["q", "p"], context), "s", name)
+    assert [(turn["user_content"], turn["agent_context"]) for _, _, turn in _found(store)] == [
         ("person", "primary"),
         ("schedule", "cron"),
         ("strange", "a_context_of_a_host"),

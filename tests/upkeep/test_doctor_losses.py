@@ -102,18 +102,19 @@ def test_a_damaged_journal_is_reported_and_accepted_by_fix(home: Home, name: str
 
 
 @pytest.mark.parametrize("how", ["deleted", "emptied"])
-def test_a_lost_queue_is_reported(home: Home, how: str) -> None:
-    """With the number of the deliveries."""
+def test_a_lost_outbox_is_no_loss(home: Home, how: str) -> None:
+    """The record has what waited in it."""
     _DAMAGES[how](home.root / "outbox.db")
-    (issue,) = _issues(home)
-    assert "4 deliveries that waited are lost" in issue.problem
+    assert _issues(home) == []
+    with closing(Outbox(home.root)) as outbox:
+        assert outbox.backlog("diary").waiting == 4
 
 
-def test_a_changed_letter_in_the_queue_is_reported(home: Home) -> None:
+def test_a_changed_letter_in_a_notification_is_reported(home: Home) -> None:
     """Although the file is a valid database with valid JSON."""
-    _flip_letter(home.root / "outbox.db")
+    _flip_letter(home.root / "state.db")
     (issue,) = _issues(home)
-    assert "1 deliveries that cannot be read or have changed on the disk" in issue.problem
+    assert "1 notifications for external memories that cannot be read or have changed on the disk" in issue.problem
 
 
 def test_entries_edited_by_hand_are_no_damage(home: Home) -> None:

@@ -291,6 +291,7 @@ class HomeServices:
         start = SessionStart(
             session_id,
             lambda: self.sessions_for(user) if self.has_record else None,
+            lambda: self.sessions_for(user),
             lease_secrets=lambda names: config.lease_secrets(self.home, names),
             secrets=lambda: config.known_secrets(self.home),
             toolsets=self.config.toolsets.get(facts["platform"]),
@@ -307,17 +308,20 @@ class HomeServices:
         self, store: "MemoryStore", receipt: "MemoryReceipt", origin: Origin, user: str | None
     ) -> None:
         """Queue a curated write outside any session for the providers, which receive it at their next start."""
-        for name in self.config.providers:
-            from memoranda.external.attach import queue_writes
+        if not self.config.providers:
+            return
+        from memoranda.external.attach import queue_writes
+        from memoranda.external.external_memory import memory_changes
 
+        changes = memory_changes(receipt, origin, lambda text: store.visible_text(receipt.target, text))
+        for name in self.config.providers:
             queue_writes(
                 self.home.root,
                 name,
                 self.config.external,
-                receipt,
-                origin,
-                lambda text: store.visible_text(receipt.target, text),
+                changes,
                 user or "",
+                lambda: self.sessions_for(user),
                 self.server_url,
             )
 
@@ -401,7 +405,8 @@ class HomeServices:
         """Remove the text of a redacted message from deliveries that wait for external memories."""
         from memoranda.external.outbox.queued_passages import QueuedPassages
 
-        queue = QueuedPassages(self.home.root, None if scope.all else scope.user or "", self.server_url)
+        user = None if scope.all else scope.user or ""
+        queue = QueuedPassages(self.home.root, user, self.server_url, lambda: self.sessions_for(scope.user))
         queue.forget(matcher)
         queue.erase_removed()
 

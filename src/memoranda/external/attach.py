@@ -11,31 +11,30 @@ process, and across processes in the provider's status file.
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memoranda.errors import ProviderError, StorageError
-from memoranda.external.external_memory import ExternalMemory, guarded, memory_changes
+from memoranda.errors import ProviderError
+from memoranda.external.external_memory import ExternalMemory, MemoryChange, guarded
 from memoranda.external.guarded_call import CallResult
 from memoranda.external.health import read_status
 from memoranda.external.loading.discovery import find_by_name
 from memoranda.external.loading.loader import load
 from memoranda.external.loading.setup import fields_of, read_settings
-from memoranda.external.manager import MemoryManager
-from memoranda.external.outbox.jobs import NewJob
+from memoranda.external.manager import LOCK_TIMEOUT, MemoryManager
 from memoranda.external.outbox.outbox import Outbox
-from memoranda.external.outbox.recorded_turns import PRIMARY, RecordedTurns
+from memoranda.external.outbox.record_feed import OpenRecord
+from memoranda.external.outbox.recorded_turns import PRIMARY, TurnMarks
 from memoranda.external.provider import MemoryProvider, TextEmbedder, server_facts
 from memoranda.external.provider_group import ProviderGroup
 from memoranda.external.settings import ProviderSettings
-from memoranda.memory.curated.operations import MemoryReceipt
 from memoranda.memory.record.store import SessionStore
 from memoranda.safety.fence import sanitize_context
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.files.env_lease import EnvConflictError, EnvLease
 from memoranda.storage.files.fork_lock import ForkLock
-from memoranda.support.origin import Origin
 
 _log = logging.getLogger(__name__)
 
@@ -54,14 +53,15 @@ LeaseSecrets = Callable[[Collection[str]], EnvLease]
 class SessionStart:
     """What a session starts its providers with.
 
-    `record` returns the session store, if there is one. `lease_secrets` puts the variables that a provider's schema
-    names into the environment until the session ends; `secrets` are the credentials that neither the log nor the status
-    may show. `embedder` compares texts by meaning, if the home has a local sentence encoder. `server_url` names the
-    server that has the outbox, if it is not a file of the home.
+    `record` returns the session store, if there is one, and `open_record` creates it if there is none. `lease_secrets`
+    puts the variables that a provider's schema names into the environment until the session ends; `secrets` are the
+    credentials that neither the log nor the status may show. `embedder` compares texts by meaning, if the home has a
+    local sentence encoder. `server_url` names the server that has the outbox, if it is not a file of the home.
     """
 
     session_id: str
     record: Callable[[], SessionStore | None]
+    open_record: OpenRecord
     lease_secrets: LeaseSecrets
     secrets: Callable[[], Collection[str]]
     toolsets: Collection[str] | None
@@ -77,23 +77,28 @@ def attach_providers(
     """Return the external memory of a session, by the names of its providers."""
     redactor = Redactor(start.secrets())
     managers = [
-        MemoryManager(home, settings, server_url=start.server_url, name=name, clean=sanitize_context, redactor=redactor)
+        MemoryManager(
+            home,
+            settings,
+            outbox=Outbox(home, settings, server_url=start.server_url, wait=LOCK_TIMEOUT, record=start.open_record),
+            name=name,
+            clean=sanitize_context,
+            redactor=redactor,
+        )
         for name in names
     ]
     context = str(start.facts.get("agent_context") or PRIMARY)
-    turns = {name: RecordedTurns(start.record, name, names, context) for name in names}
+    turns = TurnMarks(start.record, names, context)
     external = ExternalMemory(
-        ProviderGroup(managers), max_chars=settings.recall_chars, turns=turns[names[0]], toolsets=start.toolsets
+        ProviderGroup(managers), max_chars=settings.recall_chars, turns=turns, toolsets=start.toolsets
     )
-    waits = [_begin(manager, turns[manager.name], start, external) for manager in managers]
+    waits = [_begin(manager, start, external) for manager in managers]
     for wait in waits:
         wait()
     return external
 
 
-def _begin(
-    manager: MemoryManager, turns: RecordedTurns, start: SessionStart, external: ExternalMemory
-) -> Callable[[], None]:
+def _begin(manager: MemoryManager, start: SessionStart, external: ExternalMemory) -> Callable[[], None]:
     """Start a provider in the background; returns a function that waits for it as long as a session may wait."""
     started_at = time.monotonic()
     home, name, limit = manager.home, manager.name, manager.settings.begin_seconds
@@ -114,7 +119,7 @@ def _begin(
         manager.was_late(late)
         _remember_start(home, name, late=late)
 
-    attaching = manager.begin(find, start.session_id, turns, started=note_start, **start.facts)
+    attaching = manager.begin(find, start.session_id, started=note_start, **start.facts)
 
     def wait() -> None:
         if attaching.wait(timeout - (time.monotonic() - started_at)) is None:
@@ -130,31 +135,16 @@ def queue_writes(
     home: Path,
     name: str,
     settings: ProviderSettings,
-    receipt: MemoryReceipt,
-    origin: Origin,
-    redact: Callable[[str], str],
+    changes: Sequence[MemoryChange],
     user: str,
+    open_record: OpenRecord,
     server_url: str = "",
 ) -> None:
-    """Queue a curated write that happened outside any session; it is delivered when the provider is next started."""
-    changes = memory_changes(receipt, origin, redact)
-    jobs = [
-        NewJob("memory_write", "", args, {"metadata": metadata, "agent_context": PRIMARY}, key)
-        for args, metadata, key in changes
-    ]
-    outbox = Outbox(home, settings, server_url=server_url, wait=_WRITE_LOCK_TIMEOUT)
-    try:
-        outbox.load_spooled(name, user)
-        for job in jobs:
-            outbox.put(name, job.kind, job.session_id, job.args, job.facts, scope=user, key=job.key)
-        outbox.release()
-    except StorageError as error:
-        _log.warning("A memory write for %s is spooled, because the outbox cannot be written: %s", name, error)
-        # A job that did get into the outbox is recognised there by its key.
-        for job in jobs:
-            outbox.spool(name, user, job, leased=False)
-    finally:
-        outbox.close()
+    """Record a curated write that happened outside any session; it is delivered when the provider is next started."""
+    with closing(Outbox(home, settings, server_url=server_url, wait=_WRITE_LOCK_TIMEOUT, record=open_record)) as outbox:
+        for args, metadata, key in changes:
+            facts = {"metadata": metadata, "agent_context": PRIMARY}
+            outbox.put(name, "memory_write", "", args, facts, scope=user, key=key, leased=False)
 
 
 def _find_provider(home: Path, name: str) -> MemoryProvider:

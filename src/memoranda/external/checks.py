@@ -1,7 +1,8 @@
-"""The doctor's checks of external memory: the outbox, its spool, the settings files, and what providers check.
+"""The doctor's checks of external memory: the outbox, the settings files, and what providers check.
 
 A repair replaces a damaged file with a new one that has everything that can still be read, and keeps the damaged file
-next to it. Jobs that are stuck are freed; no waiting job is ever deleted.
+next to it. Jobs that are stuck are freed; no waiting job is ever deleted. An outbox that is missing needs no check: the
+record has everything that waited in it.
 
 No provider is started, and no unused plugin is imported: the doctor asks the providers in use, wherever they are
 installed, and every bundled provider that has files in the home (discovery knows their names).
@@ -9,36 +10,42 @@ installed, and every bundled provider that has files in the home (discovery know
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from memoranda.errors import ProviderError
+from memoranda.errors import ProviderError, StorageError
 from memoranda.external.guarded_call import GuardedProvider
 from memoranda.external.health import HealthTracker
 from memoranda.external.loading.discovery import DiscoveredProvider, discover, find_by_name
 from memoranda.external.loading.loader import load, run_guarded
 from memoranda.external.loading.setup import read_settings
-from memoranda.external.outbox.jobs import DAMAGED, IDENTITY_COLUMNS, JobIdentity, JobRow, is_intact
-from memoranda.external.outbox.marker import OutboxGuard, OutboxMarker, file_is_lost
+from memoranda.external.outbox.jobs import DAMAGED
 from memoranda.external.outbox.outbox import Outbox
-from memoranda.external.outbox.schema import APPLICATION_ID, FILE_NAME, JOBS, SCHEMA, outbox_database
-from memoranda.external.outbox.spool import DIRECTORY, UNREADABLE, Spool
+from memoranda.external.outbox.record_feed import RecordFeed
+from memoranda.external.outbox.schema import (
+    APPLICATION_ID,
+    FILE_NAME,
+    JOBS,
+    POSITIONS,
+    SCHEMA,
+    outbox_database,
+    read_position,
+)
 from memoranda.external.provider import MemoryProvider, has_own
 from memoranda.external.settings import provider_of
-from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.health import CheckedDatabase, check_store, take_rows
 from memoranda.storage.position import Position
 from memoranda.storage.salvage.rebuild import DamagedDatabase
 from memoranda.storage.schema import STATE_META
 from memoranda.storage.sqlite.database import Database
-from memoranda.storage.sqlite.stored_texts import first_readable_row, readable_rows
 from memoranda.support.durable_files import append_private
 from memoranda.support.health_issues import HealthIssue, check_permissions
+from memoranda.support.home import Home
 
 _DAY = 86_400
 _MAX_SHOWN = 5
@@ -50,76 +57,23 @@ _REPAIR_SECONDS = 3_600.0
 
 def check_outbox(home: Path, in_use: Sequence[str]) -> Iterator[HealthIssue]:
     """Report jobs that wait too long, were parked, or cannot be read."""
-    path, guard = home / FILE_NAME, OutboxGuard(home / FILE_NAME)
-    if file_is_lost(path):
-        # Before anything opens it, which would create a new file.
-        yield from _check_loss(path, guard, guard.find_loss(None))
-    else:
-        yield from check_store(_checked_outbox(home, in_use))
-    for file in sorted((home / DIRECTORY).glob(f"*{UNREADABLE}")):
-        yield HealthIssue("warning", file, "cannot be read, so its job was not delivered", "look at it, then delete it")
-    for file in Spool(home).files():
-        if not _is_spooled_job(file):
-            yield HealthIssue(
-                "warning", file, "has changed on the disk, so its job is not sent", "look at it, then delete it"
-            )
-
-
-def _check_loss(path: Path, guard: OutboxGuard, loss: OutboxMarker | None) -> Iterator[HealthIssue]:
-    if loss is None:
-        return
-
-    def accept() -> str:
-        if file_is_lost(path):
-            guard.accept(None)
-        else:
-            with closing(outbox_database(path.parent)) as database, database.open().reading() as connection:
-                guard.accept(connection)
-        return "the present queue counts from now on; the conversations themselves are in the record"
-
-    if file_is_lost(path):
-        what = "is empty" if path.exists() else "is missing"
-    else:
-        what = "was deleted, emptied or replaced by another file or an older copy"
-    waited = f"{loss.lost:,} deliveries that waited are lost" if loss.lost else "no lost deliveries are known"
-    yield HealthIssue(
-        "error" if loss.lost else "warning",
-        path,
-        f"{what} since it was last used: {waited}",
-        "put the file back from a backup while nothing uses the home; --fix accepts the loss",
-        accept,
-    )
-
-
-def _is_spooled_job(file: Path) -> bool:
-    try:
-        row = JobRow(**json.loads(file.read_text("utf-8")))
-    except FileNotFoundError:
-        # A process has moved it into the queue.
-        return True
-    except (ValueError, TypeError, RecursionError):
-        return False
-    return is_intact(JobIdentity(*(getattr(row, name) for name in JobIdentity._fields)), row.payload)
-
-
-def _checked_outbox(home: Path, in_use: Sequence[str]) -> CheckedDatabase:
-    path, guard = home / FILE_NAME, OutboxGuard(home / FILE_NAME)
+    path = home / FILE_NAME
 
     def check_jobs(database: Database) -> Iterator[HealthIssue]:
-        with database.reading() as connection:
-            loss = guard.find_loss(connection)
-        yield from _check_loss(path, guard, loss)
-        yield from _check_jobs(home, path, "has", database, in_use)
+        return _check_jobs(home, path, "has", database, in_use)
 
     def salvage(damaged: DamagedDatabase, fresh: Path) -> str:
         with closing(store.open(fresh)) as database, database.writing() as connection:
             count = take_rows(connection, damaged, JOBS)
             take_rows(connection, damaged, STATE_META)
-            guard.continue_in(connection)
+            take_rows(connection, damaged, POSITIONS)
+            # What is lost of the notifications is still in the record, and read again.
+            connection.execute("UPDATE outbox_positions SET notified = '0'")
         return f"{count:,} waiting deliveries"
 
     store = CheckedDatabase(path, APPLICATION_ID, SCHEMA, check_jobs, salvage)
-    return store
+    yield from check_store(store)
+    yield from _check_notifications(home, Home(home).state_db, "has")
 
 
 def check_server_outbox(home: Path, setting: Path, server_url: str, in_use: Sequence[str]) -> Iterator[HealthIssue]:
@@ -127,18 +81,19 @@ def check_server_outbox(home: Path, setting: Path, server_url: str, in_use: Sequ
     with closing(outbox_database(home, server_url)) as database:
         engine = database.open().acting_for(None, everyone=True)
         yield from _check_jobs(home, setting, "names a server that has", engine, in_use, server_url)
-        with engine.reading() as connection:
-            rows = connection.execute("SELECT provider, user_id, position FROM outbox_positions").fetchall()
-    for provider, user, position in rows:
+    yield from _check_notifications(home, setting, "names a server that has", server_url)
+
+
+def _check_positions(path: Path, has: str, rows: Sequence[Any]) -> Iterator[HealthIssue]:
+    for provider, user, *positions in rows:
         try:
-            Position.parse(position)
+            list(map(Position.parse, positions))
         except ValueError:
             yield HealthIssue(
                 "error",
-                setting,
-                f"names a server that has an unreadable position of {provider} for {user or 'the owner'}, so its turns "
-                "are not delivered",
-                "delete that row of outbox_positions: what was completed from then on is delivered",
+                path,
+                f"{has} an unreadable position of {provider} for {user or 'the owner'}, so its turns are not delivered",
+                "delete that row of outbox_positions: everything that was completed for it is delivered again",
             )
 
 
@@ -155,7 +110,8 @@ def _check_jobs(
             " GROUP BY provider",
             (DAMAGED,),
         ).fetchall()
-        damaged = _find_damaged(connection)
+        positions = connection.execute("SELECT provider, user_id, position, notified FROM outbox_positions").fetchall()
+    yield from _check_positions(path, has, positions)
     for provider, count, oldest, error in waiting:
         yield from _check_waiting(path, has, provider, count, oldest, error, provider in in_use)
     for provider, count, error in parked:
@@ -167,16 +123,72 @@ def _check_jobs(
             partial(_retry, home, provider, server_url),
             harmless=True,
         )
+
+
+def _check_notifications(home: Path, path: Path, has: str, server_url: str = "") -> Iterator[HealthIssue]:
+    with closing(RecordFeed(home, server_url)) as feed:
+        damaged = _read(lambda: _find_damaged(feed))
+        unmatched = _read(lambda: _find_unmatched(home, feed, server_url))
     if damaged:
         shown = ", ".join(map(str, damaged[:_MAX_SHOWN])) + (" …" if len(damaged) > _MAX_SHOWN else "")
         yield HealthIssue(
             "error",
             path,
-            f"{has} {len(damaged)} deliveries that cannot be read or have changed on the disk, and are not sent: "
-            f"{shown}",
+            f"{has} {len(damaged)} notifications for external memories that cannot be read or have changed on the "
+            f"disk, and are not sent: {shown}",
             "move them to a file",
             lambda: _move_damaged(home, server_url),
         )
+    if unmatched:
+        yield HealthIssue(
+            "error",
+            path,
+            f"{has} {len(unmatched)} notifications for external memories that are not as the outbox has them",
+            "read them again",
+            lambda: _read_again(home, server_url),
+        )
+
+
+def _read(find: Callable[[], list[int]]) -> list[int]:
+    """What is found; nothing if it cannot be read, because the checks of the record and of the outbox say why."""
+    try:
+        return find()
+    except StorageError:
+        return []
+
+
+def _find_unmatched(home: Path, feed: RecordFeed, server_url: str) -> list[int]:
+    """The undamaged notifications before the position of their provider that have no job that names them."""
+    with closing(outbox_database(home, server_url)) as database:
+        if not feed.exists() or not database.exists():
+            return []
+        with database.open().acting_for(None, everyone=True).reading() as connection:
+            jobs = connection.execute(
+                "SELECT scope, provider, key, kind, session_id, notification FROM jobs WHERE notification IS NOT NULL"
+            ).fetchall()
+            recipients = connection.execute("SELECT provider, user_id FROM outbox_positions").fetchall()
+            read = {
+                (provider, user): read_position(connection, provider, user).notifications
+                for provider, user in recipients
+            }
+    found = {
+        (user, provider, row.key, row.kind, row.session_id, row.id)
+        for (provider, user), position in read.items()
+        for row in feed.store(user).feed.notifications.until(provider, user, position)
+        if row.content() is not None
+    }
+    return [number for *_, number in found.difference(map(tuple, jobs))]
+
+
+def _read_again(home: Path, server_url: str) -> str:
+    """Remove the jobs that do not match, and let all notifications be read again; others are known by their keys."""
+    with closing(RecordFeed(home, server_url)) as feed, closing(outbox_database(home, server_url)) as database:
+        numbers = _find_unmatched(home, feed, server_url)
+        with database.open().writing() as connection:
+            connection.executemany("DELETE FROM jobs WHERE notification = ?", [(number,) for number in numbers])
+            connection.execute("DELETE FROM jobs WHERE last_error = ?", (DAMAGED,))
+            connection.execute("UPDATE outbox_positions SET notified = '0'")
+    return f"{len(numbers)} are read again when their provider is next started"
 
 
 def _check_waiting(
@@ -200,10 +212,10 @@ def _check_waiting(
         )
 
 
-def _find_damaged(connection: Connection) -> list[int]:
-    """The numbers of the jobs that cannot be read, or do not match their checksums."""
-    rows = readable_rows(connection, f"SELECT id, payload, {IDENTITY_COLUMNS} FROM jobs ORDER BY id")
-    return [number for number, payload, *columns in rows if not is_intact(JobIdentity(*columns), payload)]
+def _find_damaged(feed: RecordFeed) -> list[int]:
+    """The numbers of the notifications that cannot be read, or do not match their checksums."""
+    rows = feed.everyone().feed.notifications.select(None, None) if feed.exists() else []
+    return [row.id for row in rows if row.content() is None]
 
 
 def _retry(home: Path, provider: str, server_url: str) -> str:
@@ -212,16 +224,19 @@ def _retry(home: Path, provider: str, server_url: str) -> str:
 
 
 def _move_damaged(home: Path, server_url: str) -> str:
-    """Write damaged jobs to a file before they leave the queue."""
+    """Write damaged notifications to a file before they leave the record."""
     moved = home / f"outbox.unreadable-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.jsonl"
-    with closing(outbox_database(home, server_url)) as database, database.open().writing() as connection:
-        names = [column.name for column in JOBS.columns]
-        numbers = _find_damaged(connection)
-        for number in numbers:
-            row = first_readable_row(connection, f"SELECT {', '.join(names)} FROM jobs WHERE id = ?", (number,))
-            line = json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=repr)
-            append_private(moved, f"{line}\n".encode())
-            connection.execute("DELETE FROM jobs WHERE id = ?", (number,))
+    with closing(RecordFeed(home, server_url)) as feed:
+        numbers = _find_damaged(feed)
+        notifications = feed.everyone().feed.notifications
+        for row in filter(None, map(notifications.get, numbers)):
+            line = json.dumps(row._asdict(), ensure_ascii=False, default=repr)
+            append_private(moved, f"{line}\n".encode("utf-8", "backslashreplace"))
+        notifications.remove(numbers)
+    with closing(outbox_database(home, server_url)) as database:
+        if database.exists():
+            with database.open().writing() as connection:
+                connection.executemany("DELETE FROM jobs WHERE notification = ?", [(number,) for number in numbers])
     return f"{len(numbers)} are in {moved.name} now"
 
 

@@ -28,7 +28,7 @@ from memoranda.support.tool import Tool
 if TYPE_CHECKING:
     from memoranda.external.combined_recall import RecalledPart
     from memoranda.external.manager import MemoryManager
-    from memoranda.external.outbox.recorded_turns import RecordedTurns
+    from memoranda.external.outbox.recorded_turns import TurnMarks
     from memoranda.external.provider_group import ProviderGroup
     from memoranda.memory.curated.operations import MemoryReceipt
     from memoranda.support.origin import Origin
@@ -43,6 +43,8 @@ _NO_ANSWER = ToolAnswer(failure("No external memory is in use."))
 _NOTHING_RECALLED = ScreenedValue("")
 
 Message = dict[str, Any]
+MemoryChange = tuple[dict[str, str], dict[str, str], str]
+"""A change of curated memory: arguments, metadata and key of a notification."""
 _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
 
@@ -77,7 +79,7 @@ class ExternalMemory:
         group: "ProviderGroup | None" = None,
         *,
         max_chars: int = 0,
-        turns: "RecordedTurns | None" = None,
+        turns: "TurnMarks | None" = None,
         toolsets: Collection[str] | None = None,
     ) -> None:
         self._group = group
@@ -197,7 +199,7 @@ class ExternalMemory:
         """
         self._notify(
             lambda manager: manager.notify.session_ended(
-                list(messages), session_id, key=_end_key(manager.name, session_id, messages)
+                list(messages), session_id, key=_end_key(manager.name, session_id, messages), recorded=True
             )
         )
 
@@ -275,10 +277,8 @@ def with_recall(messages: Sequence[Message], block: str, question: Any = None) -
     return copied
 
 
-def memory_changes(
-    receipt: "MemoryReceipt", origin: "Origin", redact: Callable[[str], str]
-) -> list[tuple[dict[str, str], dict[str, str], str]]:
-    """The changes of a curated write, each as arguments, metadata and key of a job."""
+def memory_changes(receipt: "MemoryReceipt", origin: "Origin", redact: Callable[[str], str]) -> list[MemoryChange]:
+    """The changes of a curated write."""
     changes = []
     for index, edit in enumerate(receipt.edits):
         action = "add" if edit.before is None else "remove" if edit.after is None else "replace"

@@ -16,14 +16,14 @@ from typing import Any
 
 from memoranda.errors import StorageError
 from memoranda.external.active_provider import accept_provider
-from memoranda.external.delivery import LOCK_TIMEOUT, Delivery, ProviderQueue
+from memoranda.external.delivery import Delivery, ProviderQueue
 from memoranda.external.guarded_call import CallResult, PendingCall
 from memoranda.external.health import HealthTracker, ProviderHealth
 from memoranda.external.message_text import replace_surrogates
 from memoranda.external.notifications import ProviderNotifier, ProviderState
 from memoranda.external.outbox.jobs import Backlog
 from memoranda.external.outbox.outbox import Outbox
-from memoranda.external.outbox.recorded_turns import PRIMARY, TurnSource
+from memoranda.external.outbox.recorded_turns import PRIMARY
 from memoranda.external.provider import MemoryProvider, Message
 from memoranda.external.settings import CORE_TOOLS, Mode, ProviderSettings
 from memoranda.external.tool_answer import ToolAnswer, failure
@@ -33,6 +33,9 @@ from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.tool import JsonObject, Tool
 
 _log = logging.getLogger(__name__)
+
+# Seconds for which the outbox may be locked; the delivery thread tries again.
+LOCK_TIMEOUT = 0.5
 
 FindProvider = Callable[[], tuple[MemoryProvider, Mapping[str, Any]]]
 
@@ -54,8 +57,8 @@ class MemoryManager:
 
     `name` is the configured name of the provider, known before it is loaded. `clean` removes recalled text from what is
     captured; `reserved` are more tool names that a provider may not use; `toolsets` resolves a platform's toolset;
-    `redactor` knows the credentials that no error may show. `server_url` names the server that has the outbox, if it is
-    not a file of the home.
+    `redactor` knows the credentials that no error may show. `outbox` is given where it is on a server, or the
+    record is open already.
     """
 
     def __init__(
@@ -63,7 +66,7 @@ class MemoryManager:
         home: Path,
         settings: ProviderSettings | None = None,
         *,
-        server_url: str = "",
+        outbox: Outbox | None = None,
         name: str = "",
         clean: Callable[[str], str] = lambda text: text,
         reserved: Collection[str] = (),
@@ -78,7 +81,7 @@ class MemoryManager:
         self._reserved = CORE_TOOLS | set(reserved)
         self._toolsets = toolsets
         self._health = HealthTracker()
-        self._outbox = Outbox(home, self.settings, server_url=server_url, wait=LOCK_TIMEOUT)
+        self._outbox = outbox or Outbox(home, self.settings, wait=LOCK_TIMEOUT)
         self._queue = ProviderQueue(self._outbox, self._clean)
         self._state = ProviderState()
         self._lock = ForkLock()
@@ -120,22 +123,16 @@ class MemoryManager:
         self,
         find: FindProvider,
         session_id: str,
-        source: TurnSource | None = None,
         *,
         started: Callable[[CallResult], None] = lambda result: None,
         **facts: Any,
     ) -> PendingCall:
         """Find a provider, add it and start it, all in the background; notifications are queued for it meanwhile.
 
-        `find` returns the provider and more facts to start it with. `source` is where completed turns are found.
-        `started` is called when the provider is ready, or will not be.
+        `find` returns the provider and more facts to start it with. `started` is called when the provider is
+        ready, or will not be.
         """
         self._address_queue(session_id, facts)
-        if source is not None:
-            try:
-                self._queue.follow(source)
-            except (StorageError, OSError) as error:
-                self._report_outbox_failure(error)
         self._state.attaching = PendingCall(
             partial(self._find_and_start, find, session_id, facts),
             f"memoranda-{self._name}-start",
@@ -187,9 +184,7 @@ class MemoryManager:
             if active.implements("shutdown"):
                 closed = active.calls.call("shutdown", within=max(0.05, deadline - time.monotonic())).ok
             active.calls.close()
-        if self._queue.unsaved:
-            _log.error("%d notifications for %s could not be saved and are lost.", self._queue.unsaved, self._name)
-        PendingCall(self._close_files, "memoranda-shutdown").wait(max(0.05, deadline - time.monotonic()))
+        PendingCall(self._outbox.close, "memoranda-shutdown").wait(max(0.05, deadline - time.monotonic()))
         return delivered is not None and delivered.value is True and closed
 
     # A turn
@@ -269,7 +264,9 @@ class MemoryManager:
         """Wait until everything is delivered, at most `timeout` seconds; `only_due` does not wait for retries."""
         try:
             delivery = self._state.delivery
-            return self._queue.flushed if delivery is None else delivery.drain(timeout, only_due=only_due)
+            if delivery is None:
+                return not self._name or self._queue.flushed
+            return delivery.drain(timeout, only_due=only_due)
         except StorageError as error:
             self._report_outbox_failure(error)
             return False
@@ -299,10 +296,6 @@ class MemoryManager:
         return ProviderStatus(active.name, active.ready, mode, tools, self._health.snapshot(), self.backlog())
 
     # Private parts
-
-    def _close_files(self) -> None:
-        self._queue.close()
-        self._outbox.close()
 
     def _deliver_remaining(self, limit: float) -> bool:
         """Deliver for half of the limit, finish the last delivery in another quarter; True when nothing is left."""

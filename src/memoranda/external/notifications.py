@@ -1,4 +1,4 @@
-"""Notifications for a provider: each event of a conversation becomes a job in the outbox."""
+"""Notifications for a provider: each event of a conversation becomes a row of the record, and a job in the outbox."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -99,11 +99,16 @@ class ProviderNotifier:
         args = {"action": action, "target": target, "content": content or ""}
         return self._put(NewJob("memory_write", session_id, args, {"metadata": dict(metadata or {})}, key))
 
-    def session_ended(self, messages: list[Message], session_id: str = "", *, key: str = "") -> bool:
-        """Queue the end of a session with messages; it is delivered after everything that happened in the session."""
+    def session_ended(
+        self, messages: list[Message], session_id: str = "", *, key: str = "", recorded: bool = False
+    ) -> bool:
+        """Queue the end of a session with messages; it is delivered after everything that happened in the session.
+
+        Messages that are `recorded` are read from the record when it is delivered.
+        """
         session_id = session_id or self._queue.session_id
-        job = NewJob("session_end", session_id, {"messages": messages}, {"session_id": session_id}, key)
-        return bool(messages) and self._put(job)
+        args = {} if recorded else {"messages": messages}
+        return bool(messages) and self._put(NewJob("session_end", session_id, args, {"session_id": session_id}, key))
 
     def session_switched(
         self,
@@ -148,10 +153,10 @@ class ProviderNotifier:
         if provider is not None and "messages" in job.facts and not provider.calls.accepts(hook, "messages"):
             job = replace(job, facts={name: value for name, value in job.facts.items() if name != "messages"})
         try:
-            queued = self._queue.put(job)
+            self._queue.put(job)
         except (StorageError, RecursionError) as error:
-            _log.error("External memory failed in outbox: %s", error)
+            _log.error("A notification for %s could not be recorded and is lost: %s", self._queue.provider, error)
             self._health.record_failure("outbox", str(error))
             return False
         self._state.wake_delivery()
-        return queued
+        return True

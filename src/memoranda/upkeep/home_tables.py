@@ -31,7 +31,7 @@ def component_schemas() -> list[Schema]:
 def small_component_schemas() -> list[Schema]:
     """The parts beside conversations, curated memory and checkpoints: most have only ids, counts and labels."""
     from memoranda.external.holographic.schema import SERVER_SCHEMA as FACTS  # noqa: PLC0415
-    from memoranda.external.outbox.schema import SERVER_SCHEMA as OUTBOX  # noqa: PLC0415
+    from memoranda.external.outbox.schema import SCHEMA as OUTBOX  # noqa: PLC0415
 
     outbox = replace(OUTBOX, forgetting=Forgetting(own_texts=True, own_users=frozenset({"jobs"})))
     return [outbox, FACTS, *home_schemas()]

@@ -14,7 +14,8 @@ import pytest
 
 from memoranda.errors import ConfigError, MovedUserError, StorageError
 from memoranda.external.outbox.outbox import Outbox
-from memoranda.external.outbox.recorded_turns import RecordedTurns
+from memoranda.external.outbox.recorded_turns import TurnMarks, completed_turns, ids_of, read_turn
+from memoranda.external.outbox.schema import outbox_database, read_position
 from memoranda.home.shards.directory import Directory
 from memoranda.home.shards.move import MoveProgress, ShardMove
 from memoranda.home.shards.placement import MAX_STORES, SHARDS, shard_expression, shard_of
@@ -100,14 +101,15 @@ def test_the_outbox_of_a_moved_user_continues_where_it_was(postgres_server: Serv
         outboxes = [stack.enter_context(closing(Outbox(tmp_path, server_url=url))) for url in (one, other)]
         _record(first, "ada", ["read", "read, too"])
         outboxes[0].put("p", "turn", "s", {}, {}, scope="ada", key="k")
-        outboxes[0].catch_up("p", "ada", _scoped(first, "ada").feed.head().message, lambda start: (start, []))
         _record(first, "ada", ["not read"])
         _move(directory, shard_of("ada"), 1)
         _record(second, "ada", ["after the move"])
-        position = outboxes[1].position("p", "ada")
-        assert position is not None and outboxes[1].backlog("p", "ada").waiting == 1
+        tables = stack.enter_context(closing(outbox_database(tmp_path, other)))
+        with tables.open().acting_for("ada").reading() as connection:
+            position = read_position(connection, "p", "ada").messages
         found = _scoped(second, "ada").feed.messages_after(position, 10).messages
         assert [message.content for message in found] == ["not read", "after the move"]
+        assert outboxes[1].backlog("p", "ada").waiting == 1
         with pytest.raises(MovedUserError):
             outboxes[0].put("p", "turn", "s", {}, {}, scope="ada", key="late")
 
@@ -117,22 +119,25 @@ def test_a_turn_that_was_not_queued_before_a_move_is_delivered_after_it(postgres
     servers = (postgres_server, postgres_server, postgres_server)
     with _fleet(*servers) as (directory, stores, _):
         recording = _scoped(stores[0], "ana")
-        turns = RecordedTurns(lambda: recording, "p")
+        turns = TurnMarks(lambda: recording, ["p"])
         recording.sessions.create_session("chat", "test", user_id="ana")
         first = recording.messages.append_message("chat", "user", "Where?", **turns.mark(None, done=False))
         recording.messages.append_message("chat", "assistant", "There.", **turns.mark(first, done=True))
         for target in (1, 2):
             _move(directory, shard_of("ana"), target)
         here = _scoped(stores[2], "ana")
-        (found,) = RecordedTurns(lambda: here, "p").after(START)[1]
-        assert (found.question, found.answer) == ("Where?", "There.")
+        (found,) = completed_turns(here, ids_of(here), "p", START)
+        assert (found.session_id, found.first_message) == ("chat", first)
+        content = read_turn(here, "chat", first, found.last_message or 0)
+        assert content is not None
+        assert content[0] == {"user_content": "Where?", "assistant_content": "There."}
         # A copy that another user imports was completed in another store.
         exported = here.transfer.export_session("chat")
         assert exported is not None
         other = _scoped(stores[2], "ben")
         other.transfer.import_sessions([{**exported, "id": "copy", "user_id": "ben"}])
         assert other.messages.get_messages("copy")
-        assert RecordedTurns(lambda: other, "p").after(START)[1] == []
+        assert completed_turns(other, ids_of(other), "p", START) == []
 
 
 def test_a_node_that_does_not_know_of_a_move_cannot_write(postgres_server: Server) -> None:

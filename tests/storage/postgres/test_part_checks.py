@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import memoranda
-from memoranda.external.outbox.jobs import JobIdentity, seal_payload
 from memoranda.storage.lazy_database import open_server_engine
 from memoranda.support.health_issues import HealthIssue
 from memoranda.support.home import Home
@@ -55,9 +54,14 @@ _FACT = (
     " created_at, updated_at, given_names)"
     " VALUES ('ana', 1, 7, 'a fact', 'a fact', 'general', 1, 0, 0, '[not json')"
 )
-_JOB = "INSERT INTO jobs (key, provider, scope, kind, session_id, payload, created, state) VALUES ("
-_PAYLOAD = seal_payload(JobIdentity("mem0", "ana", "k2", "turn", "s", 0), {}, {})
-_UNREADABLE_JOB = f"{_JOB}'k1', 'mem0', 'ana', 'turn', 's', '{{oops', 0, 'waiting')"
+_PARKED_JOB = (
+    "INSERT INTO jobs (key, provider, scope, kind, session_id, first_message, last_message, created, state)"
+    " VALUES ('k2', 'mem0', 'ana', 'turn', 's', 1, 2, 0, 'parked')"
+)
+_UNREADABLE_NOTIFICATION = (
+    "INSERT INTO notifications (key, provider, user_id, kind, session_id, payload, created, after_message, owner,"
+    " checksum) VALUES ('k1', 'mem0', 'ana', 'turn', 's', '{oops', 0, 0, '', 0)"
+)
 _UNREADABLE_ITEM = (
     "INSERT INTO import_items (source, user_id, node, file, what, size, changed, sessions)"
     " VALUES ('jsonl', 'ana', 'n', 'f', '', 1, 1, '[oops')"
@@ -106,8 +110,8 @@ def test_damaged_rows_are_reported(home: Home, postgres_url: str) -> None:
     _change(
         postgres_url,
         _FACT,
-        _UNREADABLE_JOB,
-        f"{_JOB}'k2', 'mem0', 'ana', 'turn', 's', '{_PAYLOAD}', 0, 'parked')",
+        _UNREADABLE_NOTIFICATION,
+        _PARKED_JOB,
         "INSERT INTO outbox_positions (provider, user_id, position) VALUES ('mem0', 'ana', 'x')",
         _INCOMPLETE_CHECKPOINT,
         "INSERT INTO reviews (created, user_id, session_id, state) VALUES (0, 'ana', 's', 'lost')",
@@ -119,7 +123,7 @@ def test_damaged_rows_are_reported(home: Home, postgres_url: str) -> None:
     )
     found = _issues(home)
     for problem, remedy in (
-        ("1 deliveries that cannot be read", "move them"),
+        ("1 notifications for external memories that cannot be read", "move them"),
         ("1 parked deliveries to mem0", "retry"),
         ("unreadable position of mem0 for ana", "delete that row"),
         ("1 facts of 1 users that nodes overlook", "raise that number"),
@@ -147,7 +151,7 @@ def test_repairs_work_on_a_server(home: Home, postgres_url: str) -> None:
     _change(
         postgres_url,
         _FACT.replace("[not json", "[]"),
-        _UNREADABLE_JOB,
+        _UNREADABLE_NOTIFICATION,
         _UNREADABLE_ITEM,
     )
     repairs = [issue.repair for issue in _issues(home) if issue.repair is not None]

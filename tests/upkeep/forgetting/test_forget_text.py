@@ -42,7 +42,7 @@ def test_it_is_listed_wherever_it_is(forgotten: Path) -> None:
     kinds = {place["where"].rpartition(": ")[2] for place in places if place["area"] == "record"}
     assert kinds >= {"message", "summary", "title", "prompt", "tasks", "notes", "extra"}
     assert json.loads((forgotten.parent / "before.json").read_text()).keys() >= {
-        "memories/MEMORY.md", "memories/journal.jsonl", "state.db", "outbox.db", "holographic.db", "home.db",
+        "memories/MEMORY.md", "memories/journal.jsonl", "state.db", "holographic.db", "home.db",
     }  # fmt: skip
 
 

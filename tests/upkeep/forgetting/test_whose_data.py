@@ -110,7 +110,7 @@ def test_a_conversation_is_forgotten_with_all_that_is_kept_of_it(home: Path) -> 
         assert f"A note: please tell me all about {WORD} now" in memory.entries()
     assert {place.area for place in report.left} <= {"provider"}
     assert set(occurrences(home, WORD)) == {
-        "memories/MEMORY.md", "memories/journal.jsonl", "holographic.db", "outbox.db", "state.db",
+        "memories/MEMORY.md", "memories/journal.jsonl", "holographic.db", "state.db",
     }  # fmt: skip
     with memoranda.open(home) as memory:
         memory.forget(WORD)

@@ -1,11 +1,16 @@
-"""The outbox: a durable queue of notifications for providers, in one file of the home or on a server.
+"""The outbox: what the record has for providers and they have not received, in one file of the home or on a server.
 
-A job is durable when `put` returns, and stays until it was delivered. Jobs of a session are
-delivered in their order: only its first job can be claimed, so a job that fails delays its own session and no other.
-The process that puts a job here holds a lease on it and renews the lease while it lives: providers keep state about
-sessions, so a process notifies its own provider about its own sessions. When the process ends, its jobs become free,
-and another process delivers them, if necessary a second time, with the same key. Jobs belong to a provider and a scope,
-the user that the provider was started for: messages of one user never go through a provider of another.
+The record is the durable queue: a completed turn is marked in it, everything else is a row of its notifications. The
+outbox keeps a position in that feed for each provider and user, and a job for each notification before the position
+that was not delivered: whose turn it is, how often it failed, and who delivers it. A job has no text, and the outbox
+may be lost: the record is read again, and what was delivered before comes again with the same key.
+
+Jobs of a session are delivered in their order: only its first job can be claimed, so a job that fails delays its own
+session and no other. The process that notified, or found a turn of its session, holds a lease on the job and renews it
+while it lives: providers keep state about sessions, so a process notifies its own provider about its own sessions. When
+the process ends, its jobs become free, and another process delivers them, if necessary a second time, with the same
+key. Jobs belong to a provider and a scope, the user that the provider was started for: messages of one user never go
+through a provider of another.
 
 A job that the service refuses for what it contains is parked at once, and one that keeps failing while others are
 delivered is parked after `max_attempts`: commands show it, its session continues without it, and it is retried after
@@ -21,34 +26,16 @@ import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from memoranda.errors import StorageError
-from memoranda.external.outbox.jobs import (
-    DAMAGED,
-    IDENTITY_COLUMNS,
-    Backlog,
-    DamagedJobError,
-    Job,
-    JobIdentity,
-    JobRow,
-    Kind,
-    ListedJob,
-    NewJob,
-    job_from_row,
-    list_jobs,
-    seal_payload,
-    stored_key,
-)
-from memoranda.external.outbox.marker import OutboxGuard
-from memoranda.external.outbox.schema import FILE_NAME, OutboxState, outbox_database
-from memoranda.external.outbox.spool import Spool
+from memoranda.external.outbox import schema
+from memoranda.external.outbox.jobs import DAMAGED, Backlog, Found, Job, Kind, ListedJob, NewJob
+from memoranda.external.outbox.record_feed import DamagedNotificationError, OpenRecord, RecordFeed
 from memoranda.external.settings import ProviderSettings
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.files.fork_lock import ForkLock
-from memoranda.storage.position import Position
-from memoranda.storage.sqlite.stored_texts import first_readable_row
 from memoranda.support.processes import has_ended, process_identity
 
 _log = logging.getLogger(__name__)
@@ -68,14 +55,34 @@ _FREE = """(next_try <= ? OR next_try > ?)
     AND (owner = ? OR until IS NULL OR until <= ? OR until > ?)"""
 # A job with an error was attempted, even if `retry_failed` counts its attempts from zero.
 _ATTEMPTS = "CASE WHEN attempts = 0 AND last_error <> '' THEN 1 ELSE attempts END"
-_FIELDS = f"id, payload, {_ATTEMPTS}, {IDENTITY_COLUMNS}, owner, until"
-_INSERT = """INSERT INTO jobs (key, provider, scope, kind, session_id, payload, created, owner, until)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING"""
+_FOUND = "key, kind, session_id, first_message, last_message, notification"
+_INSERT = f"""INSERT INTO jobs (provider, scope, created, owner, until, {_FOUND})
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (provider, scope, key) DO NOTHING"""
 _PARK = "UPDATE jobs SET state = 'parked', attempts = attempts + 1, last_error = ? WHERE id = ?"
 # SQLite accepts no more than 32,766 values in a statement.
 _MAX_IDS = 10_000
 _MAX_RETRY_AFTER = 86_400.0
 _MAX_PARKED_PAUSE = 86_400.0
+
+
+class _Row(NamedTuple):
+    """A row of `jobs` that can be claimed: its number, its lease, and what it names in the record."""
+
+    id: int
+    attempts: int
+    created: float
+    owner: str | None
+    until: float | None
+    key: str
+    kind: Kind
+    session_id: str
+    first_message: int | None
+    last_message: int | None
+    notification: int | None
+
+    @property
+    def found(self) -> Found:
+        return Found(*self[5:])
 
 
 class Outbox:
@@ -89,17 +96,18 @@ class Outbox:
         server_url: str = "",
         wait: float = 10.0,
         clock: Callable[[], float] | None = None,
+        record: OpenRecord | None = None,
     ) -> None:
         """`wait` is how many seconds another process may keep the file locked before StorageError is raised.
 
-        `server_url` names the server that has the queue for all nodes, instead of the file in the home.
+        `server_url` names the server that has the tables for all nodes, instead of the file in the home. `record`
+        returns the home's record if the caller has it open, and creates it if it does not exist.
         """
-        self.path = home / FILE_NAME
-        self._file = outbox_database(home, server_url, wait=wait)
-        self._state = OutboxState(on_server=bool(server_url))
+        self.path = home / schema.FILE_NAME
+        self._file = schema.outbox_database(home, server_url, wait=wait)
+        self._record = RecordFeed(home, server_url, record)
         self._settings = settings or ProviderSettings()
         self._given_clock = clock
-        self._spool = Spool(home)
         self._lock = ForkLock()
         self._closed = False
         self._token = uuid.uuid4().hex[:12]
@@ -114,129 +122,118 @@ class Outbox:
         *,
         scope: str = "",
         key: str = "",
+        leased: bool = True,
     ) -> str:
-        """Queue a job; it is durable when this returns its key. A key that the provider has already adds nothing."""
+        """Record a notification and queue it; it is durable when this returns its key.
+
+        A key that the provider has already adds nothing. A job that is not `leased` is for the next process that
+        starts the provider.
+        """
         key = key or uuid.uuid4().hex
-        row = self._row(provider, scope, NewJob(kind, session_id, args, facts, key))
-        with self._db().writing() as connection:
-            connection.execute(_INSERT, row)
+        self.record(provider, scope, NewJob(kind, session_id, args, facts, key), leased=leased)
+        try:
+            self.catch_up(provider, scope)
+        except StorageError as error:
+            _log.warning("A notification for %s is recorded, and queued later: %s", provider, error)
         return key
 
-    def spool(self, provider: str, scope: str, job: NewJob, *, leased: bool = True) -> None:
-        """Spool a job while the file cannot be written; it is durable when this returns.
+    def record(self, provider: str, scope: str, job: NewJob, *, leased: bool = True) -> None:
+        """Record a notification, which `catch_up` finds; it is durable when this returns."""
+        self._require_open()
+        self._record.add(provider, scope, job, self._owner if leased else "", self._clock())
 
-        Raises OSError when the spool cannot be written either.
+    def catch_up(self, provider: str, scope: str = "", *, ours: str = "") -> int:
+        """Queue what the record has after the stored position, and move the position, in one commit.
+
+        So each notification is queued once, however many processes read, and whenever one dies. Turns of other sessions
+        than `ours` are not leased: any process may deliver them.
         """
-        self._spool.write(self._row(provider, scope, job, leased=leased))
-
-    def has_spooled(self, provider: str | None, scope: str | None = "") -> bool:
-        """Whether the spool has jobs, from any process."""
-        return bool(self._spool.files(provider, scope))
-
-    def load_spooled(self, provider: str | None, scope: str | None = "") -> None:
-        """Move jobs from the spool into the queue; the process that spooled a job keeps its lease while it lives."""
-        if not self.has_spooled(provider, scope):
-            return
-        with self._db().writing() as connection:
-            files = self._spool.files(provider, scope)
-            for row in filter(None, map(self._spool.read, files)):
-                connection.execute(_INSERT, row._replace(until=self._until()) if row.owner == self._owner else row)
-        for file in files:
-            file.unlink(missing_ok=True)
-
-    def position(self, provider: str, scope: str = "") -> Position | None:
-        """How far the record has been read for a provider; None when it never was."""
-        spooled = self._spool.position(provider, scope)
-        if spooled is not None or not self._file.exists():
-            return spooled
-        with self._db(scope).reading() as connection:
-            return self._state.read_position(connection, provider, scope)
-
-    def spool_position(self, provider: str, scope: str, start: Position) -> None:
-        """Spool the start position while the file cannot be written; OSError when the spool fails as well."""
-        self._spool.write_position(provider, scope, start)
-
-    def catch_up(
-        self,
-        provider: str,
-        scope: str,
-        start: Position,
-        read: Callable[[Position], tuple[Position, Sequence[NewJob]]],
-        *,
-        ours: str = "",
-    ) -> int:
-        """Queue what `read` finds after the stored position, and move the position, in one commit.
-
-        So each turn is queued once, however many processes read, and whenever one dies. `start` is the position for a
-        provider that has none. Jobs of other sessions than `ours` are not leased: any process may deliver them.
-        """
-        while True:
+        while self._record.exists():
             # Reading takes a connection of its own, so it comes before the transaction, which checks the position.
             with self._db(scope).reading() as connection:
-                before = self._state.read_position(connection, provider, scope)
-            spooled = self._spool.position(provider, scope)
-            reached, found = read(next(position for position in (before, spooled, start) if position is not None))
-            rows = [self._row(provider, scope, job, leased=job.session_id == ours) for job in found]
+                before = schema.read_position(connection, provider, scope)
+            reached, found = self._record.after(provider, scope, before)
+            if reached == before and not found:
+                return 0
+            rows = [self._row(provider, scope, each, ours) for each in found]
             with self._locked(provider, scope) as connection:
-                if self._state.read_position(connection, provider, scope) != before:
+                if schema.read_position(connection, provider, scope) != before:
                     continue
                 for row in rows:
                     connection.execute(_INSERT, row)
-                if reached != before:
-                    self._state.write_position(connection, provider, scope, reached)
-            if spooled is not None:
-                self._spool.delete_position(provider, scope)
+                schema.write_position(connection, provider, scope, reached)
             return len(found)
+        return 0
 
     def claim(self, provider: str, scope: str = "") -> Job | None:
-        """Lease the next job that can be delivered now; None when there is none. Damaged jobs are parked."""
-        while self._file.exists() and (row := self._claim_row(provider, scope)) is not None:
+        """Lease the next job that can be delivered now; None when there is none.
+
+        Jobs whose text was forgotten are dropped, and damaged ones are parked.
+        """
+        while self._file.exists() and (claimed := self._claim_row(provider, scope)) is not None:
+            row, orphan = claimed
             try:
-                return job_from_row(row)
-            except DamagedJobError as error:
-                _log.error("Job %d for the memory provider %s is parked: %s", row[0], provider, error)
-                with self._db().writing() as connection:
-                    connection.execute(_PARK, (str(error), row[0]))
+                content = self._record.content(scope, row.found)
+            except DamagedNotificationError as error:
+                _log.error("Job %d for the memory provider %s is parked: %s", row.id, provider, error)
+                self._execute(_PARK, (str(error), row.id))
+                continue
+            if content is not None:
+                return Job(
+                    row.id,
+                    provider,
+                    row.key,
+                    row.kind,
+                    row.session_id,
+                    content.args,
+                    content.facts,
+                    row.attempts,
+                    orphan,
+                    row.created,
+                    row.notification,
+                )
+            self._execute("DELETE FROM jobs WHERE id = ?", (row.id,))
         return None
 
-    def _claim_row(self, provider: str, scope: str) -> list[Any] | None:
-        """Lease the next row that is due; returns its fields, and whether a process that has ended had put it here."""
+    def _claim_row(self, provider: str, scope: str) -> tuple[_Row, bool] | None:
+        """Lease the next row that is due; returns it, and whether a process that has ended had put it here."""
         now = self._clock()
-        query = f"SELECT {_FIELDS} FROM jobs WHERE {_HEADS} AND {_FREE} ORDER BY id LIMIT 1"
+        # A deletion comes before everything else: what a person wants forgotten must not wait.
+        query = (
+            f"SELECT id, {_ATTEMPTS}, created, owner, until, {_FOUND} FROM jobs WHERE {_HEADS} AND {_FREE}"
+            " ORDER BY CASE WHEN kind = 'forget' THEN 0 ELSE 1 END, id LIMIT 1"
+        )
         too_late = now + 2 * self._settings.max_retry_seconds
         too_long = now + 2 * max(self._settings.lease_seconds, 60.0)
         values = (*_head_values(provider, scope), now, too_late, self._owner, now, too_long)
         # Reading first: there may be no job, or one that is leased for long enough.
         with self._db(scope).reading() as connection:
-            if self._state.paused_until(connection, provider, now) > now:
+            if schema.paused_until(connection, provider, now) > now:
                 return None
-            row = first_readable_row(connection, query, values)
-        if row is None:
+            found = connection.execute(query, values).fetchone()
+        if found is None:
             released = self._release_jobs_of_ended_processes(provider, scope, now)
             return self._claim_row(provider, scope) if released else None
-        *fields, owner, until = row
-        if owner == self._owner and until > now + self._settings.lease_seconds / 2:
-            return [*fields, False]
+        row = _Row(*found)
+        if row.owner == self._owner and (row.until or 0.0) > now + self._settings.lease_seconds / 2:
+            return row, False
         with self._locked(provider, scope) as connection:
-            row = first_readable_row(connection, query, values)
-            if row is None:
+            found = connection.execute(query, values).fetchone()
+            if found is None:
                 return None
-            *fields, owner, _ = row
-            lease = (self._owner, self._until(), fields[0])
+            row = _Row(*found)
+            lease = (self._owner, self._until(), row.id)
             connection.execute("UPDATE jobs SET owner = ?, until = ? WHERE id = ?", lease)
-        return [*fields, owner != self._owner]
+        return row, row.owner != self._owner
 
     def renew(self, job: Job | None = None, error: str = "") -> None:
-        """Renew the leases of this process, and the marker; `error` is shown with a running job meanwhile."""
+        """Renew the leases of this process; `error` is shown with a running job meanwhile."""
         if not self._file.exists():
             return
         with self._db().writing() as connection:
             connection.execute("UPDATE jobs SET until = ? WHERE owner = ?", (self._until(), self._owner))
             if job is not None and error:
                 connection.execute("UPDATE jobs SET last_error = ? WHERE id = ?", (error, job.id))
-        if not self._file.server_url:
-            with self._db().reading() as connection:
-                OutboxGuard(self.path).note(connection)
 
     def release(self, running: Job | None = None) -> None:
         """Release the leases of this process, except that of a job whose delivery may still be running."""
@@ -248,12 +245,13 @@ class Outbox:
                 )
 
     def delivered(self, job: Job) -> None:
-        """Remove a delivered job."""
+        """Remove a delivered job, and its notification first: a job without one delivers nothing."""
         now = self._clock()
+        if job.notification is not None:
+            self._record.everyone().feed.notifications.remove([job.notification])
         with self._db().writing() as connection:
-            keys = (job.key, stored_key(job.provider, job.key))
-            connection.execute("DELETE FROM jobs WHERE id = ? AND key IN (?, ?)", (job.id, *keys))
-            self._state.note_delivery(connection, job.provider, now)
+            connection.execute("DELETE FROM jobs WHERE id = ? AND key = ?", (job.id, job.key))
+            schema.note_delivery(connection, job.provider, now)
 
     def failed(self, job: Job, error: str, *, permanent: bool = False, retry_after: float | None = None) -> bool:
         """Schedule a job to be retried later; True when it was parked instead.
@@ -271,10 +269,10 @@ class Outbox:
             if row is None:
                 return False
             attempts, since = int(row[0]), float(row[1])
-            others_delivered = retry_after is None and self._state.last_delivered(connection, job.provider) > since
+            others_delivered = retry_after is None and schema.last_delivered(connection, job.provider) > since
             parked = permanent or (attempts >= self._settings.max_attempts and others_delivered)
             if retry_after is not None:
-                self._state.pause_deliveries(connection, job.provider, now, now + min(retry_after, _MAX_RETRY_AFTER))
+                schema.pause_deliveries(connection, job.provider, now, now + min(retry_after, _MAX_RETRY_AFTER))
             connection.execute(
                 "UPDATE jobs SET next_try = ?, state = ? WHERE id = ?",
                 (now + self._pause(attempts, parked=parked), "parked" if parked else "waiting", job.id),
@@ -308,7 +306,7 @@ class Outbox:
             return 0
         ((condition, values),) = _conditions(self._db(), provider, scope)
         with self._db().writing() as connection:
-            self._state.resume_deliveries(connection, provider)
+            schema.resume_deliveries(connection, provider)
             return connection.execute(
                 "UPDATE jobs SET state = 'waiting', attempts = 0, first_failed = NULL, next_try = 0"
                 f" WHERE (state = 'parked' OR attempts > 0) AND {condition}",
@@ -317,36 +315,58 @@ class Outbox:
 
     def list_jobs(self, scope: str, limit: int, *, after: int = 0) -> list[ListedJob]:
         """The undelivered jobs of a scope in the order of their delivery, after the one with a number."""
+        self._queue_recorded(None, scope)
         if not self._file.exists():
             return []
         with self._db(scope).reading() as connection:
-            return list_jobs(connection, scope, limit, after)
+            rows = connection.execute(
+                f"SELECT id, provider, created, attempts, next_try, last_error, state, {_FOUND} FROM jobs"
+                " WHERE scope = ? AND id > ? ORDER BY id LIMIT ?",
+                (scope, after, limit),
+            ).fetchall()
+        return [self._as_listed(scope, row[:7], Found(*row[7:])) for row in rows]
+
+    def _as_listed(self, scope: str, columns: Sequence[Any], found: Found) -> ListedJob:
+        number, provider, created, attempts, next_try, error, state = columns
+        try:
+            content = self._record.content(scope, found)
+        except DamagedNotificationError:
+            # The doctor reports it.
+            content = None
+        args = {} if content is None else content.args
+        texts = tuple((name, value) for name, value in args.items() if isinstance(value, str) and value)
+        kind, session_id = found.kind, found.session_id
+        return ListedJob(number, provider, kind, session_id, created, attempts, next_try, error, state, texts)
 
     def drop(self, provider: str | None, scope: str | None = "", session_ids: Collection[str] | None = None) -> int:
         """Remove jobs that no provider may receive any more, and return how many; None stands for all.
 
         One whose delivery is running may still arrive.
         """
-        if not self._file.exists() and not self.has_spooled(provider, scope):
+        self._queue_recorded(provider, scope)
+        if self._record.exists():
+            self._record.everyone().feed.notifications.remove_of(provider, scope, session_ids)
+        if not self._file.exists():
             return 0
-        self.load_spooled(provider, scope)
         with self._db().writing() as connection:
+            if provider is None and session_ids is None and scope is not None:
+                # A user who is removed; the record has nothing of them any more.
+                connection.execute("DELETE FROM outbox_positions WHERE user_id = ?", (scope,))
             return sum(
                 connection.execute(f"DELETE FROM jobs WHERE {condition}", values).rowcount
                 for condition, values in _conditions(self._db(), provider, scope, session_ids)
             )
 
     def count(self, provider: str | None, scope: str, session_ids: Collection[str] | None = None) -> int:
-        """How many jobs `drop` would remove; spooled ones only count if their session does not matter."""
-        spooled = len(self._spool.files(provider, scope)) if session_ids is None else 0
+        """How many jobs `drop` would remove."""
+        self._queue_recorded(provider, scope)
         if not self._file.exists():
-            return spooled
+            return 0
         with self._db().reading() as connection:
-            stored = sum(
+            return sum(
                 connection.execute(f"SELECT count(*) FROM jobs WHERE {condition}", values).fetchone()[0]
                 for condition, values in _conditions(self._db(), provider, scope, session_ids)
             )
-        return int(stored) + spooled
 
     def seconds_until_due(self, provider: str, scope: str = "") -> float | None:
         """Seconds until a job can be delivered; None when none is waiting."""
@@ -359,14 +379,14 @@ class Outbox:
                 f" FROM jobs WHERE {_HEADS}",
                 (self._owner, *_head_values(provider, scope)),
             ).fetchone()
-            paused = self._state.paused_until(connection, provider, now)
+            paused = schema.paused_until(connection, provider, now)
         return None if due is None else max(0.0, due - now, paused - now)
 
     def backlog(self, provider: str | None = None, scope: str | None = None) -> Backlog:
         """Counts of undelivered jobs: of one provider and scope, or of all."""
-        spooled = len(self._spool.files(provider, scope))
+        self._queue_recorded(provider, scope)
         if not self._file.exists():
-            return Backlog(waiting=spooled)
+            return Backlog()
         ((condition, values),) = _conditions(self._db(), provider, scope)
         with self._db().reading() as connection:
             waiting, failing, parked, oldest = connection.execute(
@@ -380,7 +400,7 @@ class Outbox:
                 " ORDER BY state = 'parked', next_try DESC LIMIT 1",
                 values,
             ).fetchone()
-        return Backlog(waiting + spooled, failing, parked, oldest, error[0] if error else "")
+        return Backlog(waiting, failing, parked, oldest, error[0] if error else "")
 
     def reopen(self) -> "Outbox":
         """Open the same queue again after it was closed, with the leases that this one had."""
@@ -393,6 +413,7 @@ class Outbox:
         with self._lock:
             self._closed = True
             self._file.close()
+        self._record.close()
 
     def _release_jobs_of_ended_processes(self, provider: str, scope: str, now: float) -> bool:
         """Release the jobs of processes that are known to have ended; True when there were some."""
@@ -407,12 +428,18 @@ class Outbox:
                 connection.executemany(statement, [(owner,) for owner in ended])
         return bool(ended)
 
-    def _row(self, provider: str, scope: str, job: NewJob, *, leased: bool = True) -> JobRow:
-        key, created = stored_key(provider, job.key or uuid.uuid4().hex), self._clock()
-        identity = JobIdentity(provider, scope, key, job.kind, job.session_id, created)
-        payload = seal_payload(identity, job.args, job.facts)
-        lease = (self._owner, self._until()) if leased else (None, None)
-        return JobRow(key, provider, scope, job.kind, job.session_id, payload, created, *lease)
+    def _queue_recorded(self, provider: str | None, scope: str | None) -> None:
+        """Queue what was recorded for providers and not read yet, so that it is counted and listed."""
+        if self._record.exists():
+            for recipient in self._record.everyone().feed.notifications.recipients(provider, scope):
+                self.catch_up(*recipient)
+
+    def _row(self, provider: str, scope: str, found: Found, ours: str) -> tuple[Any, ...]:
+        *columns, owner, created = found
+        if found.notification is None and found.session_id == ours:
+            owner = self._owner
+        lease = (owner, self._until()) if owner else (None, None)
+        return (provider, scope, self._clock() if created is None else created, *lease, *columns)
 
     @property
     def _owner(self) -> str:
@@ -434,16 +461,23 @@ class Outbox:
         try:
             return self._db().current_time()
         except StorageError:
-            # The job goes to the spool, and gets another lease later.
+            # A notification is recorded all the same; it gets its lease when it is read.
             return time.time()
 
     def _db(self, scope: str | None = None) -> Engine:
         """The database, for one user if a scope is given."""
         with self._lock:
-            if self._closed:
-                raise StorageError(f"{self.path} has been closed.")
+            self._require_open()
             engine = self._file.open()
         return engine if scope is None else engine.acting_for(scope or None)
+
+    def _execute(self, statement: str, values: tuple[Any, ...]) -> None:
+        with self._db().writing() as connection:
+            connection.execute(statement, values)
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise StorageError(f"{self.path} has been closed.")
 
     @contextmanager
     def _locked(self, provider: str, scope: str) -> Iterator[Connection]:

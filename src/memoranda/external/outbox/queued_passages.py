@@ -1,36 +1,35 @@
-"""Finds a text in the deliveries that wait for providers, and removes it before they are sent.
+"""Finds a text in the notifications that wait for providers, and removes it before they are sent.
 
-A mirrored memory write that carries the text is dropped. Any other delivery is sent without the text, so that a
-provider does not miss the rest of a turn.
+A mirrored memory write that carries the text is dropped. Any other notification is sent without the text, so that a
+provider does not miss the rest of it. Turns are read from the record when they are delivered, so that what was removed
+from their messages needs no more. A job of the outbox has no text, except for the error of its last delivery.
 """
 
 import json
-import secrets
 import time
 import uuid
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memoranda.external.outbox.jobs import IDENTITY_COLUMNS, JobIdentity, replace_payload, seal_payload, stored_key
+from memoranda.external.outbox.jobs import Kind
 from memoranda.external.outbox.outbox import Outbox
+from memoranda.external.outbox.record_feed import OpenRecord, RecordFeed
 from memoranda.external.outbox.schema import outbox_database
-from memoranda.storage.connection import Connection
-from memoranda.storage.sqlite.stored_texts import readable_rows
+from memoranda.memory.record.notifications import Notification
 from memoranda.support.processes import has_ended
 from memoranda.support.text_matcher import TextMatcher
 
-_DROPPED = "memory_write"
-_FORGET = "forget"
+_DROPPED: Kind = "memory_write"
+_FORGET: Kind = "forget"
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedPassage:
-    """A waiting delivery with the text. `running`: a process that lives may be delivering it at this moment."""
+    """A waiting notification with the text. `running`: a process that lives may be delivering it at this moment."""
 
-    id: int
     provider: str
     kind: str
     session_id: str
@@ -39,108 +38,123 @@ class QueuedPassage:
 
 
 class QueuedPassages:
-    """The deliveries of a home for one user; a scope of None is for all users, and empty for the home's owner."""
+    """The notifications of a home for one user; a scope of None is for all users, and empty for the home's owner."""
 
-    def __init__(self, home: Path, scope: str | None, server_url: str = "") -> None:
-        """`server_url` names the server that has the outbox, if it is not a file of the home."""
+    def __init__(self, home: Path, scope: str | None, server_url: str = "", record: OpenRecord | None = None) -> None:
+        """`server_url` names the server that has the record and the outbox, if they are not files of the home.
+
+        `record` returns the record if the caller has it open.
+        """
         self._home = home
         self._scope = scope
         self._server_url = server_url
+        self._record = record
         self._file = outbox_database(home, server_url)
 
     def find(self, matcher: TextMatcher) -> list[QueuedPassage]:
-        """The waiting deliveries that carry the text; those in the spool are moved into the queue first."""
-        found: list[QueuedPassage] = []
-        self._each(matcher, lambda connection, passage, content, payload: found.append(passage), write=False)
-        return found
+        """The waiting notifications that carry the text."""
+        with closing(self._feed()) as feed:
+            found = [
+                QueuedPassage(row.provider, row.kind, row.session_id, count, self._is_running(row))
+                for row, _, count in self._matching(feed, matcher)
+            ]
+        return found + [
+            QueuedPassage(provider, kind, session_id, matcher.count(error), running=False)
+            for _, provider, kind, session_id, error in self._errors()
+            if matcher.count(error)
+        ]
 
     def forget(self, matcher: TextMatcher, *, keep_removals: bool = False) -> int:
-        """Drop or change the deliveries that carry the text; returns how many.
+        """Drop or change the notifications that carry the text; returns how many.
 
         `keep_removals` keeps the notification that an entry was removed, which a provider needs to remove it, too.
         """
         changed = 0
-
-        def change(connection: Connection, passage: QueuedPassage, content: Any, payload: str) -> None:
-            nonlocal changed
-            if keep_removals and _is_removal(passage.kind, content):
-                return
-            changed += 1
-            if passage.kind == _DROPPED or content is None:
-                connection.execute("DELETE FROM jobs WHERE id = ?", (passage.id,))
-            else:
-                connection.execute("UPDATE jobs SET payload = ?, last_error = '' WHERE id = ?", (payload, passage.id))
-
-        self._each(matcher, change, write=True)
-        return changed
+        with closing(self._feed()) as feed:
+            for row, content, _ in list(self._matching(feed, matcher)):
+                if keep_removals and _is_removal(row.kind, content):
+                    continue
+                changed += 1
+                if row.kind == _DROPPED or content is None:
+                    self._remove(feed, [row])
+                else:
+                    feed.everyone().feed.notifications.replace(row, content)
+        numbers = [number for number, *_, error in self._errors() if matcher.count(error)]
+        if numbers:
+            with closing(self._file), self._file.open().writing() as connection:
+                connection.executemany("UPDATE jobs SET last_error = '' WHERE id = ?", [(each,) for each in numbers])
+        return changed + len(numbers)
 
     def erase_removed(self) -> bool:
-        """Overwrite what removed deliveries left in the file; False while another program is reading it."""
+        """Overwrite what removed notifications left in the files; False while another program is reading them."""
+        erased = True
+        with closing(self._feed()) as feed:
+            if feed.exists():
+                erased = feed.everyone().deletion.empty_log()
         if not self._file.exists():
-            return True
+            return erased
         with closing(self._file):
             database = self._file.open()
             database.release_space()
-            return database.shrink_log()
+            return database.shrink_log() and erased
 
     def put_deletion(self, provider: str, session_ids: Collection[str]) -> None:
         """Queue a deletion of sessions at a provider, ahead of everything else; it has ids and no text."""
-        key = stored_key(provider, f"{_FORGET}:{uuid.uuid4().hex}")
-        identity = JobIdentity(provider, self._scope or "", key, _FORGET, "", time.time())
-        payload = seal_payload(identity, {"session_ids": sorted(session_ids)}, {})
-        with closing(self._file), self._file.open().writing() as connection:
-            (first,) = connection.execute("SELECT min(id) FROM jobs").fetchone()
-            number = min(0, first or 0) - 1
-            if self._server_url:
-                # Another store of a fleet must not have the same number, because a user's jobs may move there.
-                number = -1 - secrets.randbelow(2**62)
-            connection.execute(
-                f"INSERT INTO jobs (id, payload, {IDENTITY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (number, payload, *identity),
-            )
+        key, args = f"{_FORGET}:{uuid.uuid4().hex}", {"session_ids": sorted(session_ids)}
+        with closing(Outbox(self._home, server_url=self._server_url, record=self._record)) as outbox:
+            # In an order of its own: nothing that fails comes before it.
+            outbox.put(provider, _FORGET, key, args, {}, scope=self._scope or "", key=key, leased=False)
 
     def drop_deletions(self, provider: str) -> None:
         """Remove queued deletions that were just carried out."""
-        if self._file.exists():
-            with closing(self._file), self._file.open().writing() as connection:
-                connection.execute(
-                    "DELETE FROM jobs WHERE provider = ? AND scope = ? AND kind = ?",
-                    (provider, self._scope or "", _FORGET),
-                )
+        with closing(self._feed()) as feed:
+            self._remove(feed, self._deletions(feed, provider))
 
     def queued_deletions(self, provider: str) -> set[str]:
         """The sessions whose deletion an interrupted run has queued and not carried out."""
+        with closing(self._feed()) as feed:
+            contents = [row.content() for row in self._deletions(feed, provider)]
+        return {session_id for content in contents if content for session_id in content["args"]["session_ids"]}
+
+    def _feed(self) -> RecordFeed:
+        return RecordFeed(self._home, self._server_url, self._record)
+
+    def _remove(self, feed: RecordFeed, rows: Collection[Notification]) -> None:
+        """Remove notifications, and their jobs, which would otherwise count as waiting."""
+        if rows:
+            feed.everyone().feed.notifications.remove([row.id for row in rows])
+        if rows and self._file.exists():
+            with closing(self._file), self._file.open().writing() as connection:
+                connection.executemany("DELETE FROM jobs WHERE notification = ?", [(row.id,) for row in rows])
+
+    def _deletions(self, feed: RecordFeed, provider: str) -> list[Notification]:
+        rows = feed.everyone().feed.notifications.select(provider, self._scope or "") if feed.exists() else []
+        return [row for row in rows if row.kind == _FORGET]
+
+    def _matching(self, feed: RecordFeed, matcher: TextMatcher) -> Iterator[tuple[Notification, Any, int]]:
+        """The notifications with the text, each with its content without the text, and how many times it had it."""
+        for row in feed.everyone().feed.notifications.select(None, self._scope) if feed.exists() else []:
+            content, count = _without(row.payload, matcher)
+            if count:
+                yield row, content, count
+
+    def _errors(self) -> list[tuple[int, str, str, str, str]]:
         if not self._file.exists():
-            return set()
+            return []
+        condition, values = ("", ()) if self._scope is None else (" AND scope = ?", (self._scope,))
         with closing(self._file), self._file.open().reading() as connection:
             rows = connection.execute(
-                "SELECT payload FROM jobs WHERE provider = ? AND scope = ? AND kind = ?",
-                (provider, self._scope or "", _FORGET),
-            ).fetchall()
-        return {session_id for (payload,) in rows for session_id in json.loads(payload)["args"]["session_ids"]}
+                f"SELECT id, provider, kind, session_id, last_error FROM jobs WHERE last_error <> ''{condition}", values
+            )
+            return [(*row,) for row in rows]
 
-    def _each(
-        self, matcher: TextMatcher, use: Callable[[Connection, QueuedPassage, Any, str], None], *, write: bool
-    ) -> None:
-        """Call `use` for each delivery with the text, with its content without the text, and that as a payload."""
-        with closing(Outbox(self._home, server_url=self._server_url)) as outbox:
-            outbox.load_spooled(None, None)
+    def _is_running(self, row: Notification) -> bool:
         if not self._file.exists():
-            return
-        condition, values = ("", ()) if self._scope is None else (" WHERE scope = ?", (self._scope,))
-        database = self._file.open()
-        with closing(self._file), database.writing() if write else database.reading() as connection:
-            statement = f"SELECT id, payload, last_error, owner, until, {IDENTITY_COLUMNS} FROM jobs"
-            for number, payload, error, owner, until, *columns in list(
-                readable_rows(connection, f"{statement}{condition} ORDER BY id", values)
-            ):
-                content, count = _without(payload, matcher)
-                count += matcher.count(error or "")
-                if count:
-                    running = bool(owner and until and until > time.time() and not has_ended(owner.rpartition("-")[0]))
-                    job = JobIdentity(*columns)
-                    passage = QueuedPassage(number, job.provider, job.kind, job.session_id, count, running)
-                    use(connection, passage, content, replace_payload(job, payload, content or {}))
+            return False
+        with closing(self._file), self._file.open().reading() as connection:
+            lease = connection.execute("SELECT owner, until FROM jobs WHERE notification = ?", (row.id,)).fetchone()
+        owner, until = lease or (None, None)
+        return bool(owner and until and until > time.time() and not has_ended(owner.rpartition("-")[0]))
 
 
 def _is_removal(kind: str, content: Any) -> bool:
@@ -151,9 +165,6 @@ def _without(payload: str, matcher: TextMatcher) -> tuple[Any, int]:
     """The content of a payload without the text, and how many times it had it; None for an unreadable one."""
     try:
         content = json.loads(payload)
-        if isinstance(content, dict):
-            # A part of the checksum may look like the text.
-            content.pop("checksum", None)
         replaced = matcher.replace_value(content)
         return replaced.value if isinstance(content, dict) else None, replaced.count
     except (ValueError, RecursionError):

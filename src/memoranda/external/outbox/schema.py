@@ -1,9 +1,13 @@
-"""The tables of the outbox, and what it stores in them besides jobs: positions, the last delivery, and pauses."""
+"""The tables of the outbox: what is not delivered yet, and how far the record has been read for each provider.
+
+The last delivery to a provider, and a pause that its service asked for, are facts in `state_meta`.
+"""
 
 import json
 from pathlib import Path
 
-from memoranda.external.outbox.marker import OutboxGuard
+from memoranda.errors import StorageError
+from memoranda.memory.record.notifications import FeedHeads
 from memoranda.storage.connection import Connection
 from memoranda.storage.lazy_database import LazyDatabase
 from memoranda.storage.position import Position
@@ -15,20 +19,17 @@ FILE_NAME = "outbox.db"
 
 JOBS = Table(
     "jobs",
-    "One row per notification that a provider has not received yet.",
+    "One row per notification that was read from the record and not received by its provider yet; it has no text.",
     (
         Column("id", "numbered", "", "Order."),
-        Column(
-            "key",
-            "text",
-            "NOT NULL UNIQUE",
-            "The provider and the idempotency key, which is the same for a repeated delivery.",
-        ),
         Column("provider", "text", "NOT NULL", "The provider that receives it."),
         Column("scope", "text", "NOT NULL", "The user that the provider was started for; empty for the home's owner."),
+        Column("key", "text", "NOT NULL", "The idempotency key, which is the same for a repeated delivery."),
         Column("kind", "text", "NOT NULL", "turn, memory_write, session_end, session_switch, delegation, forget."),
         Column("session_id", "text", "NOT NULL", "The session whose order it follows."),
-        Column("payload", "text", "NOT NULL", "Arguments and facts, as JSON."),
+        Column("first_message", "integer", "", "The first message of a turn in the record."),
+        Column("last_message", "integer", "", "The last message of a turn in the record."),
+        Column("notification", "integer", "", "The row of `notifications` in the record, if it is not such a turn."),
         Column("created", "real", "NOT NULL", "Seconds since 1970."),
         Column("attempts", "integer", "NOT NULL DEFAULT 0", "Number of failed deliveries."),
         Column("first_failed", "real", "", "Timestamp of the first failure."),
@@ -39,102 +40,87 @@ JOBS = Table(
         Column("until", "real", "", "Timestamp when the lease expires, unless its owner renews it."),
     ),
 )
-_INDEXES = ("CREATE INDEX IF NOT EXISTS idx_jobs_order ON jobs(provider, scope, state, session_id, id)",)
-SCHEMA = Schema(version=1, tables=(JOBS,), indexes=_INDEXES)
-
-_POSITIONS = Table(
+POSITIONS = Table(
     "outbox_positions",
-    "On a server: how far the record has been read for each provider and user.",
+    "How far the record has been read for each provider and user.",
     (
         Column("id", "numbered", "", "No meaning."),
         Column("provider", "text", "NOT NULL", "The provider."),
         Column("user_id", "text", "NOT NULL", "The user; empty for the home's owner."),
         Column("position", "text", "NOT NULL", "The last message that was read."),
+        Column("notified", "text", "NOT NULL DEFAULT '0'", "The last notification that was read."),
     ),
 )
-SERVER_SCHEMA = Schema(
+SCHEMA = Schema(
     version=1,
     name="outbox",
-    tables=(JOBS, _POSITIONS),
+    tables=(JOBS, POSITIONS),
     indexes=(
-        *_INDEXES,
+        "CREATE INDEX IF NOT EXISTS idx_jobs_order ON jobs(provider, scope, state, session_id, id)",
+        "CREATE UNIQUE INDEX IF NOT EXISTS idx_jobs_key ON jobs(provider, scope, key)",
         "CREATE UNIQUE INDEX IF NOT EXISTS idx_outbox_positions ON outbox_positions(provider, user_id)",
     ),
-    server=ServerTables(user_tables=((JOBS.name, "scope"), (_POSITIONS.name, "user_id"))),
+    server=ServerTables(user_tables=((JOBS.name, "scope"), (POSITIONS.name, "user_id"))),
 )
-"""Positions are rows of users there, so that row-level security protects them, and a move takes them along."""
 
 
 def outbox_database(home: Path, server_url: str = "", *, wait: float = 10.0) -> LazyDatabase:
     """The database of the outbox: a file of the home, or the server of all its nodes."""
-    schema, guard = (SERVER_SCHEMA, None) if server_url else (SCHEMA, OutboxGuard(home / FILE_NAME))
-    return LazyDatabase(home / FILE_NAME, schema, APPLICATION_ID, server_url=server_url, wait=wait, guard=guard)
+    return LazyDatabase(home / FILE_NAME, SCHEMA, APPLICATION_ID, server_url=server_url, wait=wait)
 
 
-class OutboxState:
-    """Reads and writes this state in a transaction of the outbox; all components of a server share `state_meta`."""
+def last_delivered(connection: Connection, provider: str) -> float:
+    """The timestamp of the last delivery to a provider; 0 when there was none."""
+    found = read_meta(connection, f"outbox:last_delivered:{provider}")
+    return float(found) if found else 0.0
 
-    def __init__(self, *, on_server: bool) -> None:
-        self._on_server = on_server
-        self._prefix = "outbox:" if on_server else ""
 
-    def last_delivered(self, connection: Connection, provider: str) -> float:
-        """The timestamp of the last delivery to a provider; 0 when there was none."""
-        found = self._read(connection, f"last_delivered:{provider}")
-        return float(found) if found else 0.0
+def note_delivery(connection: Connection, provider: str, timestamp: float) -> None:
+    write_meta(connection, f"outbox:last_delivered:{provider}", str(timestamp))
 
-    def note_delivery(self, connection: Connection, provider: str, timestamp: float) -> None:
-        self._write(connection, f"last_delivered:{provider}", str(timestamp))
 
-    def pause_deliveries(self, connection: Connection, provider: str, now: float, until: float) -> None:
-        """Make every process wait before it delivers anything to a provider, because its service asked for it."""
-        self._write(connection, f"paused:{provider}", json.dumps([now, until]))
+def pause_deliveries(connection: Connection, provider: str, now: float, until: float) -> None:
+    """Make every process wait before it delivers anything to a provider, because its service asked for it."""
+    write_meta(connection, f"outbox:paused:{provider}", json.dumps([now, until]))
 
-    def paused_until(self, connection: Connection, provider: str, now: float) -> float:
-        """When deliveries to a provider may continue; 0 when they are not paused, or the clock was set back since."""
-        found = self._read(connection, f"paused:{provider}")
-        try:
-            since, until = json.loads(found) if found else (0.0, 0.0)
-            return float(until) if since <= now else 0.0
-        except (ValueError, TypeError):
-            return 0.0
 
-    def resume_deliveries(self, connection: Connection, provider: str) -> None:
-        drop_meta(connection, f"{self._prefix}paused:{provider}")
+def paused_until(connection: Connection, provider: str, now: float) -> float:
+    """When deliveries to a provider may continue; 0 when they are not paused, or the clock was set back since."""
+    found = read_meta(connection, f"outbox:paused:{provider}")
+    try:
+        since, until = json.loads(found) if found else (0.0, 0.0)
+        return float(until) if since <= now else 0.0
+    except (ValueError, TypeError):
+        return 0.0
 
-    def read_position(self, connection: Connection, provider: str, scope: str) -> Position | None:
-        """How far the record has been read for a provider; None when it never was."""
-        if not self._on_server:
-            found = self._read(connection, _position_key(provider, scope))
-            return Position.parse(found) if found else None
-        row = connection.execute(
-            "SELECT position FROM outbox_positions WHERE provider = ? AND user_id = ?", (provider, scope)
-        ).fetchone()
-        return Position.parse(row[0]) if row else None
 
-    def write_position(self, connection: Connection, provider: str, scope: str, position: Position) -> None:
-        if not self._on_server:
-            self._write(connection, _position_key(provider, scope), str(position))
-            return
-        connection.execute(
-            "INSERT INTO outbox_positions (provider, user_id, position) VALUES (?, ?, ?)"
-            " ON CONFLICT (provider, user_id) DO UPDATE SET position = excluded.position",
-            (provider, scope, str(position)),
-        )
+def resume_deliveries(connection: Connection, provider: str) -> None:
+    drop_meta(connection, f"outbox:paused:{provider}")
 
-    def _read(self, connection: Connection, key: str) -> str | None:
-        return read_meta(connection, self._prefix + key)
 
-    def _write(self, connection: Connection, key: str, value: str) -> None:
-        write_meta(connection, self._prefix + key, value)
+def read_position(connection: Connection, provider: str, scope: str) -> FeedHeads:
+    """How far the record has been read for a provider: from its beginning, if it never was.
+
+    Only turns that name the provider are found there, so nothing is delivered from before it was in use.
+    """
+    row = connection.execute(
+        "SELECT position, notified FROM outbox_positions WHERE provider = ? AND user_id = ?", (provider, scope)
+    ).fetchone()
+    try:
+        return FeedHeads(*map(Position.parse, row)) if row else FeedHeads()
+    except ValueError as error:
+        raise StorageError(f"The position of {provider} in the record cannot be read: {error}.") from error
+
+
+def write_position(connection: Connection, provider: str, scope: str, reached: FeedHeads) -> None:
+    connection.execute(
+        "INSERT INTO outbox_positions (provider, user_id, position, notified) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT (provider, user_id) DO UPDATE SET position = excluded.position, notified = excluded.notified",
+        (provider, scope, str(reached.messages), str(reached.notifications)),
+    )
 
 
 def read_positions(connection: Connection) -> list[tuple[str, str, Position]]:
-    """The positions in a file, each with its provider and scope."""
-    rows = connection.execute("SELECT key, value FROM state_meta WHERE key LIKE 'place:%' ORDER BY key").fetchall()
-    return [(*json.loads(key.removeprefix("place:")), Position.parse(value)) for key, value in rows]
-
-
-def _position_key(provider: str, scope: str) -> str:
-    """The key of a position in a file."""
-    return f"place:{json.dumps([provider, scope])}"
+    """The positions in the feed of messages, each with its provider and user."""
+    rows = connection.execute("SELECT provider, user_id, position FROM outbox_positions ORDER BY id").fetchall()
+    return [(provider, user, Position.parse(text)) for provider, user, text in rows]

@@ -52,7 +52,8 @@ def translate_positions(source: PostgresConnection, target: PostgresConnection, 
             f"SELECT (SELECT min(id) FROM messages WHERE {condition}), (SELECT max(id) FROM messages)", values
         ).fetchone()
         position = Position(int(transaction), first - 1 if first else last or 0)
-        target.execute(f"UPDATE {_TABLE} SET position = ? WHERE id = ?", (str(position), number))
+        # Notifications that were read already are recognised by their keys.
+        target.execute(f"UPDATE {_TABLE} SET position = ?, notified = '0' WHERE id = ?", (str(position), number))
 
 
 # So that every node has read the map again, also one whose clock or network is slow.

@@ -7,6 +7,7 @@ from typing import Any
 from memoranda.memory.record.copies import promote_copies
 from memoranda.memory.record.feed import note_change
 from memoranda.memory.record.message_rows import delete_messages, recount
+from memoranda.memory.record.notifications import remove_of_session
 from memoranda.memory.record.rotation import drop_compression_state
 from memoranda.memory.record.schema import hour_of
 from memoranda.memory.record.session_list import SessionFilter
@@ -277,6 +278,7 @@ def delete_row(connection: Connection, session_id: str, *, remember: bool = True
     for (relative,) in relatives:
         note_change(connection, relative)
     delete_messages(connection, session_id)
+    remove_of_session(connection, session_id)
     connection.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
     if remember:
         connection.execute("INSERT INTO deleted_sessions (id) VALUES (?) ON CONFLICT (id) DO NOTHING", (session_id,))

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from memoranda.memory.record.items import searchable_text
 from memoranda.memory.record.message_rows import decode_content, decode_json
+from memoranda.memory.record.notifications import Notifications
 from memoranda.memory.record.schema import FILTERED_COLUMNS
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store_part import StorePart
@@ -110,6 +111,11 @@ class Feed(StorePart):
 
     lists_deletions = True
     """Whether the changes include the deletion of a session; if not, a follower compares the sessions that exist."""
+
+    @property
+    def notifications(self) -> Notifications:
+        """What external memories are to receive besides the messages."""
+        return Notifications(self._engine, self._scope, self._redactor)
 
     def store_id(self) -> str:
         """The random id that this store got when it was created."""

@@ -14,7 +14,14 @@ from memoranda.errors import StorageError, StoreMismatchError
 from memoranda.memory.record.checksums import CHECKSUM, is_damaged, mark_damaged
 from memoranda.memory.record.message_rows import WRITTEN, checksum_of_row
 from memoranda.memory.record.record import MarkerGuard, read_marker, write_marker
-from memoranda.memory.record.schema import DELETED_SESSIONS, ITEMS, MESSAGES, SESSIONS, SYSTEM_PROMPTS
+from memoranda.memory.record.schema import (
+    DELETED_SESSIONS,
+    ITEMS,
+    MESSAGES,
+    NOTIFICATIONS,
+    SESSIONS,
+    SYSTEM_PROMPTS,
+)
 from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.memory.record.system_prompts import SharedPrompts, prompt_id
 from memoranda.storage.health import check_file
@@ -264,6 +271,7 @@ def _copy_rows(damaged: DamagedDatabase, fresh: Path) -> dict[str, int]:
                 MESSAGES.name: _marked_rows(damaged.rows(MESSAGES), marks),
                 DELETED_SESSIONS.name: damaged.rows(DELETED_SESSIONS),
                 ITEMS.name: damaged.rows(ITEMS),
+                NOTIFICATIONS.name: damaged.rows(NOTIFICATIONS),
                 SYSTEM_PROMPTS.name: filter(_is_whole_prompt, damaged.rows(SYSTEM_PROMPTS)),
                 STATE_META.name: (row for row in damaged.rows(STATE_META) if row.get("key") not in (None, "store_id")),
             }

@@ -13,7 +13,14 @@ from memoranda.memory.record.feed import note_change
 from memoranda.memory.record.items import Items
 from memoranda.memory.record.message_rows import COUNTED, recount
 from memoranda.memory.record.record import StoreMarker, count_lost
-from memoranda.memory.record.schema import DELETED_SESSIONS, ITEMS, MESSAGES, SESSIONS, SYSTEM_PROMPTS
+from memoranda.memory.record.schema import (
+    DELETED_SESSIONS,
+    ITEMS,
+    MESSAGES,
+    NOTIFICATIONS,
+    SESSIONS,
+    SYSTEM_PROMPTS,
+)
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store_part import StorePart
 from memoranda.memory.record.system_prompts import drop_lost_prompts
@@ -93,7 +100,7 @@ class Maintenance(StorePart):
         with self._engine.writing() as connection:
             # Parents may come after their children, or be lost.
             self._dialect.defer_references(connection)
-            for table in (STATE_META, DELETED_SESSIONS, SYSTEM_PROMPTS, SESSIONS, MESSAGES, ITEMS):
+            for table in (STATE_META, DELETED_SESSIONS, SYSTEM_PROMPTS, SESSIONS, MESSAGES, ITEMS, NOTIFICATIONS):
                 taken[table.name] = sum(
                     self._dialect.add_row_if_valid(connection, table.name, row) for row in tables.get(table.name, ())
                 )

@@ -234,16 +234,18 @@ class Messages(StorePart):
         found = self._select("m.id = ? AND (m.active = 1 OR m.compacted = 1)", (message_id,))
         return found[0] if found else None
 
-    def get_messages_with(self, field: str, start: Position = START, *, first_id: int = 0) -> list[Message]:
+    def get_messages_with(
+        self, field: str, start: Position = START, *, first_id: int = 0, last_id: int = _NO_LIMIT
+    ) -> list[Message]:
         """The messages that have an extra field, one without a column, in order, without copies.
 
-        `start` limits them to those after a position in the feed, `first_id` to that id and later ones.
+        `start` limits them to those after a position in the feed, `first_id` and `last_id` to the ids between them.
         """
         condition, values = self._dialect.after("m.id", start)
         return self._select(
-            f"{condition} AND m.id >= ? AND {self._dialect.like('m.extra')} AND (m.active = 1 OR m.compacted = 1)"
-            " AND m.copy_of IS NULL ORDER BY m.id",
-            (*values, first_id, f'%"{field}"%'),
+            f"{condition} AND m.id >= ? AND m.id <= ? AND {self._dialect.like('m.extra')}"
+            " AND (m.active = 1 OR m.compacted = 1) AND m.copy_of IS NULL ORDER BY m.id",
+            (*values, first_id, last_id, f'%"{field}"%'),
         )
 
     def last_message_id(self) -> int:

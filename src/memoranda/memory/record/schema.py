@@ -240,6 +240,27 @@ DELETED_SESSIONS = Table(
 )
 
 
+NOTIFICATIONS = Table(
+    "notifications",
+    "What external memories are still to receive, besides the turns, which are found by their messages.",
+    (
+        Column("id", "numbered", "", "Increases with every notification."),
+        Column("provider", "text", "NOT NULL", "The provider that receives it."),
+        Column(
+            "user_id", "text", "NOT NULL", "The user that the provider was started for; empty for the home's owner."
+        ),
+        Column("kind", "text", "NOT NULL", "turn, memory_write, session_end, session_switch, delegation, forget."),
+        Column("session_id", "text", "NOT NULL", "The session whose order it follows."),
+        Column("key", "text", "NOT NULL", "The idempotency key, which is the same for a repeated delivery."),
+        Column("payload", "text", "NOT NULL", "Arguments and facts, as JSON; messages of the session are left out."),
+        Column("after_message", "integer", "NOT NULL", "The last message that was recorded before it."),
+        Column("owner", "text", "NOT NULL", "The process that delivers it while it lives; empty: any process."),
+        Column("created", "real", "NOT NULL", "Seconds since 1970."),
+        Column("checksum", "integer", "NOT NULL", "CRC-32 of what was recorded, by which damage is noticed."),
+    ),
+)
+
+
 def hour_of(timestamp: Any) -> int | None:
     """The hour of a timestamp; None for any other value, which another program may have stored."""
     return int(timestamp // 3600) if isinstance(timestamp, (int, float)) and abs(timestamp) < _MAX_TIMESTAMP else None
@@ -354,12 +375,19 @@ _SERVER = ServerTables(
             Column("append_id", "integer", "", "A random number of the append, so that a repeated one adds nothing."),
         ),
     ),
-    feeds=(("messages", "id"), ("changes", "seq"), (ITEMS.name, "id"), (ITEM_CHANGES.name, "seq")),
+    feeds=(
+        ("messages", "id"),
+        ("changes", "seq"),
+        (ITEMS.name, "id"),
+        (ITEM_CHANGES.name, "seq"),
+        (NOTIFICATIONS.name, "id"),
+    ),
     user_tables=(
         ("sessions", "COALESCE(user_id, '')"),
         ("messages", "user_id"),
         (ITEMS.name, "COALESCE(user_id, '')"),
         (SYSTEM_PROMPTS.name, "COALESCE(user_id, '')"),
+        (NOTIFICATIONS.name, "user_id"),
     ),
     # Reads a session's messages, and refuses an append that is repeated after a lost connection.
     omitted_indexes=frozenset({"idx_messages_session"}),
@@ -384,7 +412,7 @@ _SERVER = ServerTables(
 
 SCHEMA = Schema(
     version=VERSION,
-    tables=(SESSIONS, MESSAGES, CHANGES, DELETED_SESSIONS, ITEMS, ITEM_CHANGES, SYSTEM_PROMPTS),
+    tables=(SESSIONS, MESSAGES, CHANGES, DELETED_SESSIONS, ITEMS, ITEM_CHANGES, SYSTEM_PROMPTS, NOTIFICATIONS),
     migrations=(Migration("name-of-the-store", _name_store),),
     indexes=(
         "CREATE INDEX IF NOT EXISTS idx_sessions_source ON sessions(source)",
@@ -404,6 +432,7 @@ SCHEMA = Schema(
         " WHERE external_id IS NOT NULL",
         # Deleting a message must find its copies in all sessions.
         "CREATE INDEX IF NOT EXISTS idx_messages_copies ON messages(copy_of) WHERE copy_of IS NOT NULL",
+        "CREATE UNIQUE INDEX IF NOT EXISTS idx_notifications_key ON notifications(provider, user_id, key)",
         *ITEM_INDEXES,
         *PROMPT_INDEXES,
     ),

@@ -38,7 +38,8 @@ class ScopeContents:
         self.scope = scope
         self.record = record.scoped(scope.sessions) if record is not None else None
         self._everyone = record.scoped(Scope.everyone()) if record is not None else None
-        self.queue = QueuedPassages(scope.home.root, scope.queue, scope.server_url)
+        opened = None if record is None else lambda: record
+        self.queue = QueuedPassages(scope.home.root, scope.queue, scope.server_url, opened)
         self.providers = ProviderCopies(scope)
         self._is_backup = is_backup
         # A backup has files, whatever its configuration says.

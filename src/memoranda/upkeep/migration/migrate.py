@@ -22,6 +22,7 @@ from memoranda.memory.record.schema import (
     ITEM_CHANGES,
     ITEMS,
     MESSAGES,
+    NOTIFICATIONS,
     SESSIONS,
     SYSTEM_PROMPTS,
 )
@@ -97,6 +98,7 @@ TABLES = (
     CopiedTable(CHANGES, "seq"),
     CopiedTable(ITEMS, "id"),
     CopiedTable(ITEM_CHANGES, "seq"),
+    CopiedTable(NOTIFICATIONS, "id"),
 )
 CHECKPOINTS = tuple(CopiedTable(table, "id") for table in CHECKPOINT_TABLES)
 _MARK = "memoranda_migration_from"

@@ -14,8 +14,9 @@ from memoranda.errors import StorageError
 from memoranda.external.holographic.shared_facts import users_with_facts
 from memoranda.external.holographic.user_facts import DATABASE, export_facts, facts_path, import_facts
 from memoranda.external.outbox import schema as outbox
-from memoranda.external.outbox.schema import OutboxState, read_positions
+from memoranda.external.outbox.schema import read_positions, write_position
 from memoranda.importers.state import schema as imports
+from memoranda.memory.record.notifications import FeedHeads
 from memoranda.memory.record.record import open_record
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
@@ -206,7 +207,6 @@ def _positions_to_server(url: str, file: Engine, server: Engine) -> None:
     """Positions of a server name a transaction: that in which the last message was copied that had been read."""
     with file.reading() as connection:
         positions = read_positions(connection)
-    state = OutboxState(on_server=True)
     with closing(open_record(url)) as record, record.reading() as messages:
         columns = record.dialect.position_columns("id")
         for provider, scope, position in positions:
@@ -214,22 +214,22 @@ def _positions_to_server(url: str, file: Engine, server: Engine) -> None:
                 f"SELECT {columns} FROM messages WHERE id <= ? ORDER BY id DESC LIMIT 1", (position.row,)
             ).fetchone()
             with server.writing() as connection:
-                state.write_position(connection, provider, scope, Position(*row) if row else Position())
+                write_position(connection, provider, scope, FeedHeads(Position(*row) if row else Position()))
 
 
 def _positions_to_files(url: str, server: Engine, file: Engine) -> None:
     """Files are read in the order of ids: a turn that was read out of that order is delivered again."""
     with server.reading() as connection:
-        rows = connection.execute("SELECT provider, user_id, position FROM outbox_positions").fetchall()
-    state = OutboxState(on_server=False)
+        positions = read_positions(connection)
     with closing(open_record(url)) as record, record.reading() as messages:
-        for provider, scope, text in rows:
-            condition, values = record.dialect.visible_after("id", Position.parse(text))
+        for provider, scope, position in positions:
+            condition, values = record.dialect.visible_after("id", position)
             first, last = messages.execute(
                 f"SELECT (SELECT min(id) FROM messages WHERE {condition}), (SELECT max(id) FROM messages)", values
             ).fetchone()
             with file.writing() as connection:
-                state.write_position(connection, provider, scope, Position(0, first - 1 if first else last or 0))
+                reached = FeedHeads(Position(0, first - 1 if first else last or 0))
+                write_position(connection, provider, scope, reached)
 
 
 def _fact_files(home: Home) -> Iterator[tuple[str, Path]]:

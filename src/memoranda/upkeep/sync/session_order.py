@@ -18,6 +18,7 @@ from typing import Any
 from memoranda.errors import SessionBusyError
 from memoranda.external.outbox.schema import outbox_database, read_positions
 from memoranda.memory.record.message_rows import DONE
+from memoranda.memory.record.scope import Scope
 from memoranda.upkeep.sync.run import Run
 from memoranda.upkeep.sync.versions import Version
 
@@ -102,7 +103,8 @@ def _order_session(run: Run, session_id: str) -> bool:
     if first is None:
         return True
     moved = wanted[first:]
-    if rows.keys() - by_id.keys() or not _can_move(run, [number for number in moved if DONE in rows[number]]):
+    completed = [number for number in moved if DONE in rows[number]]
+    if rows.keys() - by_id.keys() or not _can_move(run, session_id, completed):
         return False
     expected = [
         [rows[number].get("role"), rows[number].get("timestamp"), *by_id[number].as_expected()] for number in moved
@@ -127,13 +129,19 @@ def _move(run: Run, session_id: str, moved: list[int], expected: list[list[Any]]
     return True
 
 
-def _can_move(run: Run, completed: list[int]) -> bool:
-    """Whether all providers have turns that end with these messages in their queues; they would get them twice."""
+def _can_move(run: Run, session_id: str, completed: list[int]) -> bool:
+    """Whether all providers have received what the session is to tell them, which names messages by their ids."""
+    if any(
+        row.session_id == session_id for row in run.db.scoped(Scope.everyone()).feed.notifications.select(None, None)
+    ):
+        return False
     outbox = outbox_database(run.root)
     if not completed or not outbox.exists():
         return True
     with closing(outbox), outbox.open().reading() as connection:
-        return all(position.row >= max(completed) for _, _, position in read_positions(connection))
+        waiting = connection.execute("SELECT 1 FROM jobs WHERE session_id = ? LIMIT 1", (session_id,)).fetchone()
+        positions = read_positions(connection)
+    return waiting is None and all(position.row >= max(completed) for _, _, position in positions)
 
 
 _CONTINUES = "compression"
