@@ -217,6 +217,7 @@ class MemoryAnswer(TypedDict):
     entry_count: NotRequired[int]
     current_entries: NotRequired[list[str]]
     expired_entries: NotRequired[list[str]]
+    moved_to_notes: NotRequired[list[str]]
     entries_not_shown: NotRequired[int]
     state: NotRequired[str]
 

@@ -283,3 +283,14 @@ def test_the_memory_of_a_project_by_name_and_by_directory(
     terminal.ok("memory", "replace", "tabs", "Uses blanks in heron.", "--project", str(heron))
     assert "blanks" in terminal.ok("memory", "log") and "blanks" in terminal.ok("memory", "diff")
     assert terminal.run("remember", "--project", "unknown", "x").exit_code != 0
+
+
+def test_an_entry_moves_to_the_notes_and_back(terminal: Terminal) -> None:
+    """`memory log` names it, and one undo takes it back."""
+    terminal.ok("remember", "The invoice archive is on heron.")
+    assert "Moved to notes" in terminal.ok("memory", "move", "archive", "--to", "notes")
+    assert "(no entries yet)" in terminal.ok("memory", "list", "memory")
+    assert "to notes" in terminal.ok("memory", "log")
+    assert "invoice archive" in terminal.ok("recall", "where is the invoice archive")
+    terminal.ok("memory", "move", "archive", "--target", "notes", "--to", "user")
+    assert "1  The invoice archive is on heron." in terminal.ok("memory", "list", "user")

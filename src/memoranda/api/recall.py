@@ -9,7 +9,7 @@ from memoranda.api.services import HomeServices
 from memoranda.api.session import Session
 from memoranda.errors import StorageError
 from memoranda.home.config import Config
-from memoranda.memory.curated.settings import Target, file_name
+from memoranda.memory.curated.settings import NOTES, Target, file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.safety.fence import Quote, build_memory_context_block, fenced_text, speaker_of
 from memoranda.search.excerpts import entries_matching
@@ -139,6 +139,9 @@ def related_entries(memory: RecallableMemory, question: str) -> tuple[dict[Targe
             entries[target] = []
             skipped.append(f"{file_name(target)} was skipped: {error}")
             _log.warning("%s", skipped[-1])
+    if memory.services.has_record and memory.curated.notes is not None:
+        noted = entries_matching(question, [note.shown for note in memory.curated.notes.all()])
+        entries |= {NOTES: noted} if noted else {}
     return entries, tuple(skipped)
 
 

@@ -5,7 +5,7 @@ Nothing here depends on a session, so sessions, agents and `Memory` can all depe
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from memoranda.home.memory_store import CuratedMemories
     from memoranda.home.session_db import SessionDB
     from memoranda.memory.checkpoints.store import CheckpointStore
+    from memoranda.memory.curated.facts import EntryFacts, Use
     from memoranda.memory.curated.operations import MemoryReceipt
     from memoranda.memory.curated.store import MemoryStore
     from memoranda.memory.skills.store import SkillStore
@@ -128,6 +129,7 @@ class HomeServices:
         Raises HomeError for a new user whose id contains a credential, because the id becomes the name of a directory.
         """
         from memoranda.home.memory_store import CuratedMemories
+        from memoranda.memory.curated.notes import Notes
 
         with self._opening:
             if self._memories is None:
@@ -137,7 +139,17 @@ class HomeServices:
             raise HomeError(f"A user id must not contain a credential ({self.stored_name(user)}). Choose another.")
         if project is not None:
             store.use_project(project)
+        store.notes = Notes(lambda: self.sessions_for(user).items)
+        store.uses = lambda facts: self._count_uses(user, facts)
         return store
+
+    def _count_uses(self, user: str | None, facts: "Sequence[EntryFacts]") -> "Mapping[str, Use]":
+        """How often entries were of use in the conversations of a user."""
+        if not self.has_record:
+            return {}
+        from memoranda.upkeep.curator.curate import count_uses
+
+        return count_uses(self.sessions_for(user), facts)
 
     def checkpoints_for(self, user: str | None) -> "CheckpointStore":
         """The checkpoints that agent frameworks keep for one user; None is the home itself."""

@@ -47,7 +47,7 @@ from memoranda.search.searchable_store import SearchableStore
 from memoranda.search.settings import RecallSettings
 from memoranda.search.summaries import NOTE_CHARS, Summarize, add_summaries
 from memoranda.support.projects import projects_named
-from memoranda.support.shorten import json_size
+from memoranda.support.shorten import json_size, shorten_end
 from memoranda.support.tool import InvalidArgumentsError, JsonObject, StoredText, Tool, own_tool
 
 # A match in the title of a session has the role "session_title".
@@ -209,7 +209,9 @@ class SessionSearchTool:
             return read(db, request, self._settings, self._in_context(db))
         filters = self._build_filters(db, request)
         if request.query:
-            return self._discover(db, request, filters)
+            answer = self._discover(db, request, filters)
+            notes = _find_notes(db, request.query) if not request.cursor else []
+            return answer | {"notes": notes} if notes and answer.get("success") else answer
         return browse(db, request, self._settings, self._current, filters)
 
     def _discover(self, db: SearchableStore, request: SearchRequest, filters: Filters) -> JsonObject:
@@ -470,3 +472,26 @@ def _title_result(
         "messages_before": window.before,
         "messages_after": window.after,
     }
+
+
+_MAX_NOTES = 3
+_MAX_NOTE_CHARS = 500
+# At least this share of the query, by the weight of its words, must be in a note.
+_NOTE_FLOOR = 0.5
+
+
+def _find_notes(db: SearchableStore, query: str) -> list[JsonObject]:
+    """The notes that have most of a query."""
+    if not db.items.namespaces_under(("notes",)):
+        return []
+    # Most records have no notes, and need not load these.
+    from memoranda.memory.curated.notes import read_note  # noqa: PLC0415
+    from memoranda.memory.curated.settings import NOTES, file_name  # noqa: PLC0415
+
+    found = db.search_items((NOTES,), query, limit=_MAX_NOTES)
+    notes = [read_note(each.item.namespace, each.item.value) for each in found if (each.score or 0) >= _NOTE_FLOOR]
+    return [
+        {"text": shorten_end(note.text, _MAX_NOTE_CHARS), "noted": note.at[:10], "beside": file_name(note.owner)}
+        for note in notes
+        if note
+    ]

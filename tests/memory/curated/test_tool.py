@@ -209,7 +209,7 @@ def test_a_success_forgets_earlier_failures(tool: MemoryTool) -> None:
         {"action": "remove", "old_text": 7},
         {"action": "read"},
         {"action": ["add"]},
-        {"target": "notes", "action": "add", "content": "x"},
+        {"target": "diary", "action": "add", "content": "x"},
         {"target": ["memory"], "action": "add", "content": "x"},
         {"target": "Memory", "action": "add", "content": "x"},
         {"operations": "x"},

@@ -14,6 +14,7 @@ _FUNCTIONS = {
     "edit": "memoranda.cli.memory.entries:edit",
     "list": "memoranda.cli.memory.entries:list_entries",
     "log": "memoranda.cli.memory.history:log",
+    "move": "memoranda.cli.memory.entries:move",
     "pending": "memoranda.cli.memory.approval:pending",
     "purge": "memoranda.cli.memory.history:purge",
     "reject": "memoranda.cli.memory.approval:reject",

@@ -19,7 +19,16 @@ from memoranda.memory.curated.facts import EntryFacts
 from memoranda.memory.curated.memory_file import ENTRY_DELIMITER, parse
 from memoranda.memory.curated.operations import Add, MemoryRefusal, MemoryWriteResult, Operation, Put, Remove, Replace
 from memoranda.memory.curated.person_changes import allow_findings, edit_file, empty_file, revoke_findings
-from memoranda.memory.curated.settings import PROJECT, TARGETS, Target, file_name, is_project, project_target
+from memoranda.memory.curated.settings import (
+    NOTES,
+    PROJECT,
+    TARGETS,
+    Target,
+    file_name,
+    is_project,
+    project_in,
+    project_target,
+)
 from memoranda.memory.curated.store import MemoryStore, MemoryView
 from memoranda.memory.curated.tool import describe
 from memoranda.support.origin import PERSON, utc_time
@@ -236,6 +245,33 @@ def remove(old_text: str, target: Target, project: str) -> None:
     store, target = open_target(invocation, target, project)
     old_text = number_to_handle(invocation, store, (target,), old_text)
     report(invocation, store, store.apply(target, [Remove(old_text)], PERSON))
+
+
+@click.command()
+@click.argument("old_text")
+@click.option("--to", type=click.Choice([*_TARGETS, NOTES]), required=True, help="Where it goes.")
+@click.option(
+    "--target", type=click.Choice([*_TARGETS, NOTES]), default="memory", show_default=True, help="Where it is."
+)
+@_project_option
+@memory_options
+def move(old_text: str, to: Target, target: Target, project: str) -> None:
+    """Move the entry that contains OLD_TEXT (or has it as its handle) to another memory, or to the notes.
+
+    Notes have no limit: search finds them, and no prompt shows them. --project names the project that is meant.
+    """
+    from memoranda.memory.curated.moves import move_entry  # noqa: PLC0415
+
+    invocation = Invocation.current()
+    needs_project = bool(project) or PROJECT in (to, target)
+    store, own = open_target(invocation, PROJECT if needs_project else "memory", project)
+    if needs_project:
+        store.use_project(project_in(own))
+    source, destination = (own if each == PROJECT else each for each in (target, to))
+    outcome = move_entry(store, source, old_text, destination, PERSON)
+    if isinstance(outcome, MemoryRefusal):
+        invocation.fail(outcome.message, describe(outcome, store))
+    invocation.respond(outcome.message, describe(outcome, store))
 
 
 @click.command()

@@ -145,6 +145,12 @@ def _parse_untrusted_writes(value: Any) -> str:
     return str(value)
 
 
+def _parse_when_full(value: Any) -> str:
+    if value not in ("refuse", "make_room"):
+        raise ValueError
+    return str(value)
+
+
 def _parse_name(value: Any) -> str:
     if value is None:
         return ""
@@ -306,6 +312,8 @@ KEYS = (
     Key("memory.untrusted_writes", "propose or save", _parse_untrusted_writes,
         "Whether a person must approve what the agent saves after it read untrusted text, if that text may have "
         "suggested it and it would change what the agent does."),
+    Key("memory.when_full", "refuse or make_room", _parse_when_full,
+        "Whether a write to a full file is refused, or moves what is of least use to notes."),
     Key("memory.trusted_tools", "a list of tools, or nothing", _parse_names,
         "Tools whose results are trusted like the user's words."),
     Key("memory.provider", "a provider's name, or nothing", _parse_name,

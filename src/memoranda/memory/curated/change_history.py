@@ -9,7 +9,7 @@ from functools import partial
 
 from memoranda.memory.curated import refusals
 from memoranda.memory.curated.entry_scanner import ScannedEntry
-from memoranda.memory.curated.journal import MemoryChange, next_change, restate
+from memoranda.memory.curated.journal import FROM_NOTES, TO_NOTES, MemoryChange, next_change, restate
 from memoranda.memory.curated.memory_file import list_backups
 from memoranda.memory.curated.operations import (
     EntryEdit,
@@ -23,7 +23,7 @@ from memoranda.memory.curated.operations import (
 from memoranda.memory.curated.settings import Target, file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.writer import WriteRequest
-from memoranda.storage.files.journal import find_undoable
+from memoranda.storage.files.journal import find_undoable, undone_numbers
 from memoranda.support.origin import Origin
 from memoranda.support.shorten import shorten_end
 
@@ -70,7 +70,19 @@ def undo(store: MemoryStore, number: int | None, origin: Origin) -> MemoryReceip
     if change is None:
         target: Target = next((change.target for change in changes if change.number == number), "memory")
         return refusals.nothing_to_undo(target, number)
-    return store.commit(
+    together = [each for each in changes if change.number in (each.number, each.group) or each.number == change.group]
+    undone = undone_numbers(changes)
+    outcome: MemoryReceipt | MemoryRefusal = refusals.nothing_to_undo(change.target, number)
+    for each in sorted(together, key=lambda each: -each.number):
+        if each.number not in undone:
+            outcome = _undo_one(store, each, origin)
+            if isinstance(outcome, MemoryRefusal):
+                break
+    return outcome
+
+
+def _undo_one(store: MemoryStore, change: MemoryChange, origin: Origin) -> MemoryReceipt | MemoryRefusal:
+    outcome = store.commit(
         WriteRequest(
             change.target,
             "undo",
@@ -81,6 +93,13 @@ def undo(store: MemoryStore, number: int | None, origin: Origin) -> MemoryReceip
             restores=frozenset(edit.before for edit in change.edits if edit.before is not None),
         )
     )
+    if isinstance(outcome, MemoryReceipt) and change.action == "move" and store.notes is not None:
+        for edit in change.edits:
+            if change.note == TO_NOTES and edit.before is not None:
+                store.notes.remove(edit.before, change.target)
+            elif change.note == FROM_NOTES and edit.after is not None:
+                store.notes.add(edit.after, change.target, origin)
+    return outcome
 
 
 def undo_outside_change(store: MemoryStore, target: Target, origin: Origin) -> MemoryReceipt | MemoryRefusal:

@@ -6,14 +6,14 @@ are valid. An entry whose wording a person changes keeps its facts. The category
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Literal
 
 from memoranda.memory.curated.entry_scanner import ScannedEntry
 from memoranda.memory.curated.journal import MemoryChange, MemoryJournal
-from memoranda.memory.curated.memory_file import handle
+from memoranda.memory.curated.memory_file import ENTRY_DELIMITER, handle
 from memoranda.memory.curated.operations import key_of, rewrite_edits
 from memoranda.memory.curated.settings import Target
 from memoranda.support.lazy_pattern import compile_later
@@ -244,3 +244,28 @@ def _words(text: str) -> frozenset[str]:
 def texts_expired(facts: Iterable[EntryFacts]) -> frozenset[str]:
     """The texts of the entries whose last day is over."""
     return frozenset(each.entry.text for each in facts if each.expired)
+
+
+def choose_leaving(
+    facts: Sequence[EntryFacts], uses: Mapping[str, Use], written: Set[str | None], surplus: int
+) -> list[EntryFacts]:
+    """The entries of least use whose size is at least the surplus; nothing if there are not enough.
+
+    Expired ones first, then those that conversations used least, and among these the oldest. Who the user is and what
+    they prefer never leaves by itself.
+    """
+    may_leave = [
+        each for each in facts if each.category not in ("identity", "preference") and each.entry.text not in written
+    ]
+    may_leave.sort(key=lambda each: (not each.expired, *_usefulness(uses.get(each.entry.handle)), each.checked_at))
+    leaving: list[EntryFacts] = []
+    for each in may_leave:
+        if surplus <= 0:
+            break
+        leaving.append(each)
+        surplus -= len(each.entry.text) + len(ENTRY_DELIMITER)
+    return leaving if surplus <= 0 else []
+
+
+def _usefulness(use: Use | None) -> tuple[int, float]:
+    return (use.count, use.last) if use else (0, 0.0)

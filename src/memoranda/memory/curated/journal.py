@@ -27,11 +27,15 @@ MemoryAction = Literal[
     "revoke",  # a person revoked that
     "confirm",  # a person said that an entry is still true; `note` is its handle
     "until",  # an entry got another last day
+    "move",  # an entry left for another target, or came from it; `note` names it
     "void",  # the change named by `refers_to` was journalled but never reached the file
 ]  # fmt: skip
 
 APPROVED = "approved by a person"
 """The note of a change that a person approved."""
+TO_NOTES = "to notes"
+FROM_NOTES = "from notes"
+"""The notes of moves to and from the items of the record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,8 @@ class MemoryChange:
     """One line of the journal; `refers_to` is the number of the change that an undo or a void cancels.
 
     `sources` says of entries, by their handles, what untrusted text may have suggested them (`Origin.sources`), and
-    `until` their last days. `message` is the user's message that the change followed.
+    `until` their last days. `message` is the user's message that the change followed. `group` is the number of an
+    earlier change that is undone together with this one.
     """
 
     number: int
@@ -55,6 +60,7 @@ class MemoryChange:
     sources: dict[str, list[str]] = field(default_factory=dict)
     until: dict[str, str] = field(default_factory=dict)
     message: int | None = None
+    group: int | None = None
 
 
 # How a line begins to name sources, and last days.
@@ -85,7 +91,7 @@ def next_change(
 class MemoryJournal(Journal[MemoryChange]):
     """The journal of one user's memory. Appending and purging need its lock."""
 
-    OPTIONAL_FIELDS = frozenset({"sources", "until", "message"})
+    OPTIONAL_FIELDS = frozenset({"sources", "until", "message", "group"})
 
     def __init__(self, lines: JournalLines) -> None:
         super().__init__(lines, _from_record, [item.name for item in fields(MemoryChange)])
@@ -159,7 +165,7 @@ def restate(
     note = "history purged"
     return replace(
         change, target=target, action="found", edits=edits, heads=heads, refers_to=None, note=note, sources=known,
-        until=last_days, message=None,
+        until=last_days, message=None, group=None,
     )  # fmt: skip
 
 
@@ -184,7 +190,7 @@ def _is_valid(change: MemoryChange) -> bool:
     names = [name for listed in change.sources.values() for name in listed]
     texts: list[object] = [change.actor, change.session, change.at, change.note, *change.heads.values(), *names]
     texts += change.until.values()
-    numbers: list[object] = [change.number, change.refers_to or 0, change.message or 0]
+    numbers: list[object] = [change.number, change.refers_to or 0, change.message or 0, change.group or 0]
     for edit in change.edits:
         sides = [side for side in (edit.before, edit.after) if side is not None]
         texts += sides or [None]

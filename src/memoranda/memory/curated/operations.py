@@ -52,6 +52,8 @@ class MemoryReceipt:
     edits: tuple[EntryEdit, ...] = ()
     change: int | None = None
     backup: Path | None = None
+    moved: tuple[str, ...] = ()
+    """What went to notes, so that there was room."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,8 @@ def over_budget(target: Target, after: int, limit: int) -> MemoryRefusal:
         "over_budget",
         f"{file_name(target)} would have {after:,} of {limit:,} chars. Nothing was written. Consolidate: merge or "
         "shorten entries with replace, remove stale ones (one call with operations can do all of it), "
-        "then add what is still worth keeping.",
+        "then add what is still worth keeping. Or move an entry to notes, which have no limit: "
+        'action "move", old_text, to "notes".',
     )
 
 

@@ -15,6 +15,8 @@ TARGETS: tuple[Target, ...] = ("memory", "user")
 FILE_NAMES: dict[Target, str] = {"memory": "MEMORY.md", "user": "USER.md"}
 PROJECT: Target = "project"
 """The memory of the project that one works in."""
+NOTES: Target = "notes"
+"""What is kept without a limit, found by search and shown in no prompt; no file has it."""
 PROJECTS = "projects"
 """The folder with one directory per project."""
 
@@ -27,6 +29,7 @@ _MAX_FOLDER_CHARS = 200
 
 WriteApproval = Literal["off", "propose", "explicit-only"]
 UntrustedWrites = Literal["propose", "save"]
+WhenFull = Literal["refuse", "make_room"]
 
 
 CurateMode = Literal["off", "propose", "auto"]
@@ -56,6 +59,7 @@ class CuratedSettings:
     write_approval: WriteApproval = "off"
     untrusted_writes: UntrustedWrites = "propose"
     trusted_tools: tuple[str, ...] = ()
+    when_full: WhenFull = "refuse"
     lock_timeout: float = 10.0
 
     def enabled(self, target: Target) -> bool:
@@ -99,8 +103,8 @@ def project_in(target: Target) -> str:
 
 def file_name(target: Target) -> str:
     """The name of the file that has a target; also that of its row in a table."""
-    if target in FILE_NAMES or target == PROJECT:
-        return FILE_NAMES.get(target, "the memory of the project")
+    if target in FILE_NAMES or target in (PROJECT, NOTES):
+        return FILE_NAMES.get(target) or ("the memory of the project" if target == PROJECT else "the notes")
     if not is_target(target):
         raise ValueError(f"{target[:60]!r} is no target of curated memory.")
     return f"{PROJECTS}/{target.removeprefix(_SIGN)}/{FILE_NAMES['memory']}"

@@ -6,7 +6,7 @@ on disk: a write is durable at once and visible in every tool result, but only t
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from dataclasses import replace as with_changes
@@ -17,9 +17,10 @@ from memoranda.errors import StorageError
 from memoranda.memory.curated import refusals
 from memoranda.memory.curated.approval_queue import ApprovalQueue, Proposal
 from memoranda.memory.curated.entry_scanner import ScannedEntry
-from memoranda.memory.curated.facts import EntryFacts, parse_until, read_facts, texts_expired
+from memoranda.memory.curated.facts import EntryFacts, Use, choose_leaving, parse_until, read_facts, texts_expired
 from memoranda.memory.curated.journal import APPROVED, MemoryAction, MemoryJournal
 from memoranda.memory.curated.memory_file import ENTRY_DELIMITER, ReadableMemoryFile, WritableState, size
+from memoranda.memory.curated.notes import Notes
 from memoranda.memory.curated.operations import (
     Add,
     Ambiguous,
@@ -34,6 +35,7 @@ from memoranda.memory.curated.operations import (
     Remove,
     Replace,
     plan,
+    rewrite_edits,
     value_of,
 )
 from memoranda.memory.curated.settings import (
@@ -109,6 +111,9 @@ class MemoryStore:
         self._writer = MemoryWriter(storage, settings, self.allowances)
         self._snapshot: dict[str, str | None] = {}
         self._snapshot_entries: dict[Target, tuple[str, ...]] = {}
+        # What has no place in a prompt; None without a record. `uses` counts how often entries were of use.
+        self.notes: Notes | None = None
+        self.uses: Callable[[Sequence[EntryFacts]], Mapping[str, Use]] = lambda facts: {}
         # Called with every change that is written through this store; it must not raise.
         self.written: Callable[[MemoryReceipt, Origin], None] = lambda receipt, origin: None
 
@@ -228,17 +233,20 @@ class MemoryStore:
         if refusal:
             return refusal
         try:
-            wanted = [_canonical(item) for item in operations]
+            wanted = [canonical_operation(item) for item in operations]
         except ValueError as error:
             return MemoryRefusal(target, "invalid", f"{error} Nothing was written.")
         request = _build_request(target, wanted, origin, allow)
         if not origin.explicit and (self.settings.write_approval != "off" or self._needs_approval(request)):
             return self._propose(request, wanted)
-        return _explain_merge(request, self.commit(request))
+        outcome = self.commit(request)
+        if isinstance(outcome, MemoryRefusal) and outcome.reason == "over_budget":
+            outcome = self._make_room(request, outcome)
+        return _explain_merge(request, outcome)
 
     def approve(self, proposal: Proposal) -> MemoryReceipt | MemoryRefusal:
         """Carry out a proposal, if it still changes the same entries that the person was shown."""
-        operations = [_canonical(item) for item in proposal.operations]
+        operations = [canonical_operation(item) for item in proposal.operations]
         request = _build_request(proposal.target, operations, proposal.origin, frozenset())
 
         def plan_as_shown(current: Sequence[str]) -> EntryPlan | NoMatch | Ambiguous | MemoryRefusal:
@@ -291,6 +299,33 @@ class MemoryStore:
         if self.project is None:
             raise StorageError(refusals.no_project(self.settings).message)
         return self.project
+
+    def _make_room(self, request: WriteRequest, refusal: MemoryRefusal) -> MemoryReceipt | MemoryRefusal:
+        """Carry out a request after what is of least use has moved to notes, if the settings want that."""
+        if self.notes is None or self.settings.when_full != "make_room":
+            return refusal
+        target, facts = request.target, self.facts(request.target)
+        planned = request.plan([each.entry.text for each in facts])
+        if not isinstance(planned, EntryPlan):
+            return refusal
+        surplus = size(planned.entries) - self.settings.limit(target)
+        leaving = choose_leaving(facts, self.uses(facts), {edit.after for edit in planned.edits}, surplus)
+        if not leaving:
+            return refusal
+        gone = tuple(each.entry.text for each in leaving)
+        for each in leaving:
+            self.notes.add(each.entry.text, target, request.origin, each.until)
+
+        def plan_without(current: Sequence[str]) -> EntryPlan | NoMatch | Ambiguous | MemoryRefusal:
+            smaller = request.plan([text for text in current if text not in gone])
+            if not isinstance(smaller, EntryPlan):
+                return smaller
+            return EntryPlan(smaller.entries, rewrite_edits(current, smaller.entries))
+
+        outcome = self.commit(with_changes(request, action="batch", plan=plan_without, note="made room: see the notes"))
+        if isinstance(outcome, MemoryRefusal):
+            return outcome
+        return with_changes(outcome, message=f"{outcome.message} {len(gone)} moved to notes.", moved=gone)
 
     def _expired(self, target: Target) -> frozenset[str]:
         """The entries whose last day is over: they stay in the file, and no prompt shows them."""
@@ -412,7 +447,7 @@ def _written_text(operation: Add | Replace | Put) -> str:
     return operation.text if isinstance(operation, Put) else operation.content
 
 
-def _canonical(operation: Operation) -> Operation:
+def canonical_operation(operation: Operation) -> Operation:
     """The operation with its texts as they are stored; raises ValueError for a last day that is no date."""
     if isinstance(operation, Remove):
         return Remove(canonical(operation.old_text))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, assert_never
 
 from memoranda.errors import StorageError
-from memoranda.memory.curated import guidance
+from memoranda.memory.curated import guidance, refusals
 from memoranda.memory.curated.operations import (
     Add,
     AwaitsApproval,
@@ -19,7 +19,7 @@ from memoranda.memory.curated.operations import (
     Remove,
     Replace,
 )
-from memoranda.memory.curated.settings import PROJECT, Target, is_target
+from memoranda.memory.curated.settings import NOTES, PROJECT, Target, is_target
 from memoranda.memory.curated.snapshot import remove_origin
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.support.origin import Origin, SourcesOf
@@ -29,7 +29,7 @@ from memoranda.support.tool import InvalidArgumentsError, JsonObject, Tool, own_
 _log = logging.getLogger(__name__)
 
 
-_ACTIONS = ("add", "replace", "remove")
+_ACTIONS = ("add", "replace", "remove", "move")
 _MAX_FAILURES_PER_TURN = 3
 _PREVIEW_CHARS = 80
 # With the usual limits everything is shown; a file a hundred times larger must not fill the context window.
@@ -40,12 +40,14 @@ _FIELDS: JsonObject = {
     "old_text": {"type": "string", "description": guidance.OLD_TEXT},
     "key": {"type": "string", "description": guidance.KEY},
     "until": {"type": "string", "description": guidance.UNTIL},
+    "to": {"type": "string", "description": guidance.TO},
 }
 
 
-def parameters(*, project: bool = False) -> JsonObject:
-    """The arguments of the tool; `project` is whether the session has one."""
-    targets = {"memory": guidance.MEMORY, "user": guidance.USER} | ({PROJECT: guidance.PROJECT} if project else {})
+def parameters(*, project: bool = False, notes: bool = False) -> JsonObject:
+    """The arguments of the tool; `project` is whether the session has one, `notes` whether there is a record."""
+    targets = {"memory": guidance.MEMORY, "user": guidance.USER}
+    targets |= ({PROJECT: guidance.PROJECT} if project else {}) | ({NOTES: guidance.NOTES} if notes else {})
     return {
         "type": "object",
         "properties": {
@@ -93,7 +95,15 @@ class MemoryTool:
             return ()
         project = self._store.project is not None
         text = guidance.TOOL_DESCRIPTION + (guidance.PROJECT_DESCRIPTION if project else "")
-        return (own_tool("memory", text, parameters(project=project), self.call, screened=True),)
+        return (
+            own_tool(
+                "memory",
+                text,
+                parameters(project=project, notes=self._store.notes is not None),
+                self.call,
+                screened=True,
+            ),
+        )
 
     def begin_turn(self) -> None:
         """Forget earlier failures, because a new user message has arrived."""
@@ -119,9 +129,28 @@ class MemoryTool:
         return result
 
     def _answer(self, arguments: Mapping[str, Any]) -> JsonObject:
+        if isinstance(arguments, Mapping) and arguments.get("action") == "move":
+            return self._move(arguments)
         target, operations = read_arguments(arguments)
-        outcome = self._store.apply(target, operations, self._origin_of(operations))
+        origin = self._origin_of(operations)
+        if target == NOTES:
+            # Most calls write no notes.
+            from memoranda.memory.curated.moves import write_notes  # noqa: PLC0415
+
+            return describe(write_notes(self._store, operations, origin), self._store)
+        outcome = self._store.apply(target, operations, origin)
         return describe(outcome, self._store)
+
+    def _move(self, arguments: Mapping[str, Any]) -> JsonObject:
+        from memoranda.memory.curated.moves import move_entry  # noqa: PLC0415
+
+        source, to = (_read_target(arguments.get(name)) for name in ("target", "to"))
+        if PROJECT in (source, to):
+            if self._store.project is None:
+                return describe(refusals.no_project(self._store.settings), self._store)
+            source, to = (self._store.project if each == PROJECT else each for each in (source, to))
+        origin = replace(self._origin, message=self._message_of())
+        return describe(move_entry(self._store, source, _read_text(arguments, "old_text", ""), to, origin), self._store)
 
     def _origin_of(self, operations: Sequence[Operation]) -> Origin:
         if self._sources_of is None:
@@ -148,9 +177,9 @@ def read_arguments(arguments: Any) -> tuple[Target, list[Operation]]:
 def _read_target(target: Any) -> Target:
     if target is None:
         return "memory"
-    if target != PROJECT and not is_target(target):
+    if target not in (PROJECT, NOTES) and not is_target(target):
         raise InvalidArgumentsError(
-            f"target must be 'memory', 'user' or 'project', not {shorten_end(repr(target), _PREVIEW_CHARS)}."
+            f"target must be 'memory', 'user', 'project' or 'notes', not {shorten_end(repr(target), _PREVIEW_CHARS)}."
         )
     return str(target)
 
@@ -196,7 +225,7 @@ def describe(outcome: MemoryWriteResult, store: MemoryStore) -> JsonObject:
             result = _describe_refusal(outcome, store)
         case _:
             assert_never(outcome)
-    return result | _live_state(store, outcome.target)
+    return result if outcome.target == NOTES else result | _live_state(store, outcome.target)
 
 
 def _describe_receipt(receipt: MemoryReceipt, store: MemoryStore) -> JsonObject:
@@ -205,7 +234,9 @@ def _describe_receipt(receipt: MemoryReceipt, store: MemoryStore) -> JsonObject:
         "changed": [_describe_edit(edit, receipt.target, store) for edit in receipt.edits],
         "stored_in": str(receipt.stored_in),
     }  # fmt: skip
-    if receipt.edits:
+    if receipt.moved:
+        result["moved_to_notes"] = [store.visible_text(receipt.target, text) for text in receipt.moved]
+    if receipt.edits and receipt.target != NOTES:
         result |= {"change": receipt.change, "visible_from": guidance.VISIBLE_FROM, "note": guidance.NOTE}
     if receipt.backup:
         result["backup"] = str(receipt.backup)

@@ -55,7 +55,7 @@ class WriteRequest:
     `seen` is the fingerprint of the file that a person looked at: the writer replaces exactly that file, whatever its
     formatting. `allow` names scanner findings that a person accepts for the new text. `restores` is text that existed
     before: an undo restores it although the scanner or the limit would refuse it today (blocked text stays hidden).
-    `until` is the last day of texts that have one.
+    `until` is the last day of texts that have one. `group` is an earlier change that is undone together with this one.
     """
 
     target: Target
@@ -70,6 +70,7 @@ class WriteRequest:
     restores: frozenset[str] = frozenset()
     note: str = ""
     until: Mapping[str, str] = field(default_factory=dict)
+    group: int | None = None
 
 
 class MemoryWriter:
@@ -183,6 +184,7 @@ class MemoryWriter:
         change = next_change(
             last, target, request.action, request.origin, planned.edits, head,
             refers_to=request.refers_to, note=request.note, until=_last_days(request, planned.entries),
+            group=request.group,
         )  # fmt: skip
 
         def allow_findings() -> None:

@@ -1,0 +1,134 @@
+"""Writes notes, and moves entries between targets and notes.
+
+What a move adds is durable before anything is removed, so a killed move leaves an entry twice at most. One undo takes
+it back.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from memoranda.memory.curated import refusals
+from memoranda.memory.curated.journal import FROM_NOTES, TO_NOTES
+from memoranda.memory.curated.operations import (
+    Add,
+    Ambiguous,
+    EntryEdit,
+    EntryPlan,
+    MemoryReceipt,
+    MemoryRefusal,
+    MemoryWriteResult,
+    NoMatch,
+    Operation,
+    Put,
+    Remove,
+    locate,
+    plan,
+)
+from memoranda.memory.curated.settings import NOTES, Target, file_name
+from memoranda.memory.curated.store import MemoryStore, canonical_operation
+from memoranda.memory.curated.writer import WriteRequest
+from memoranda.safety.behaviour import changes_behaviour
+from memoranda.support.canonical_text import canonical, unstorable_character
+from memoranda.support.origin import Origin
+
+_MAX_CHARS = 20_000
+
+
+def write_notes(store: MemoryStore, operations: Sequence[Operation], origin: Origin) -> MemoryWriteResult:
+    """Add and remove notes of the project one works in, or of the agent's own notes."""
+    owner = store.project or "memory"
+    if store.notes is None:
+        return MemoryRefusal(NOTES, "disabled", "There is no record that could keep notes. Nothing was written.")
+    try:
+        wanted = [canonical_operation(item) for item in operations]
+    except ValueError as error:
+        return MemoryRefusal(NOTES, "invalid", f"{error} Nothing was written.")
+    planned = plan([note.text for note in store.notes.all(owner)], wanted)
+    if isinstance(planned, NoMatch | Ambiguous):
+        return refusals.unmatched(NOTES, planned)
+    written = [edit.after for edit in planned.edits if edit.after is not None]
+    if refusal := _refuse(store, owner, written, origin):
+        return refusal
+    until = {
+        item.text if isinstance(item, Put) else item.content: item.until
+        for item in wanted
+        if not isinstance(item, Remove)
+    }
+    for edit in planned.edits:
+        if edit.after is not None:
+            store.notes.add(edit.after, owner, origin, until.get(edit.after, ""))
+        if edit.before is not None:
+            store.notes.remove(edit.before, owner)
+    done = "Saved as a note: search finds it, and no prompt shows it." if written else "Removed the note."
+    message = done if planned.edits else "There is such a note already."
+    return MemoryReceipt(NOTES, Path(NOTES), message, planned.edits)
+
+
+def _refuse(store: MemoryStore, owner: Target, texts: Sequence[str], origin: Origin) -> MemoryRefusal | None:
+    for text in texts:
+        if unstorable := unstorable_character(text):
+            return refusals.unstorable_text(NOTES, unstorable)
+        if not text or len(text) > _MAX_CHARS:
+            return MemoryRefusal(NOTES, "invalid", f"A note has 1 to {_MAX_CHARS:,} characters. Nothing was written.")
+        if store.visible_text(owner, text) != text:
+            return refusals.blocked(NOTES, ("see the scanner",))
+    settings = store.settings
+    untrusted = origin.sources and settings.untrusted_writes != "save" and any(map(changes_behaviour, texts))
+    if not origin.explicit and (settings.write_approval != "off" or untrusted):
+        return MemoryRefusal(
+            NOTES, "approval", "A person decides about this, and notes do not wait for one. Nothing was written. "
+            "Save it in 'memory', where it awaits approval.",
+        )  # fmt: skip
+    return None
+
+
+def move_entry(store: MemoryStore, source: Target, old_text: str, to: Target, origin: Origin) -> MemoryWriteResult:
+    """Move the entry or note that contains a text to another target, with its facts; one undo takes it back."""
+    if not origin.explicit and store.settings.write_approval != "off":
+        return refusals.explicit_only(source)
+    if store.notes is None and NOTES in (source, to):
+        return MemoryRefusal(source, "disabled", "There is no record that could keep notes. Nothing was moved.")
+    if source == to:
+        return MemoryRefusal(source, "invalid", f"It is in {file_name(to)} already. Nothing was moved.")
+    owner = store.project or "memory"
+    known = _texts(store, source, owner)
+    found = locate(known, canonical(old_text))
+    if not isinstance(found, int):
+        problem = NoMatch(1, ()) if found is None else Ambiguous(1, found)
+        return refusals.unmatched(source, problem)
+    text = known[found]
+    if to == NOTES:
+        assert store.notes is not None
+        until = next((each.until for each in store.facts(source) if each.entry.text == text), "")
+        store.notes.add(text, source, origin, until)
+        return store.commit(_removal(source, text, origin, "Moved to notes: search finds it.", TO_NOTES))
+    note = FROM_NOTES if source == NOTES else f"from {source}"
+    added = store.commit(_addition(to, text, origin, f"Moved to {file_name(to)}.", note))
+    if isinstance(added, MemoryRefusal):
+        return added
+    if source == NOTES:
+        assert store.notes is not None
+        store.notes.remove(text, owner)
+        return added
+    removed = store.commit(_removal(source, text, origin, f"Moved to {file_name(to)}.", f"to {to}", added.change))
+    return removed if isinstance(removed, MemoryRefusal) else added
+
+
+def _texts(store: MemoryStore, source: Target, owner: Target) -> list[str]:
+    if source == NOTES:
+        return [note.text for note in store.notes.all(owner)] if store.notes is not None else []
+    return [entry.text for entry in store.view(source).entries]
+
+
+def _addition(target: Target, text: str, origin: Origin, done: str, note: str) -> WriteRequest:
+    return WriteRequest(target, "move", origin, lambda current: plan(current, [Add(text)]), done, note=note)
+
+
+def _removal(target: Target, text: str, origin: Origin, done: str, note: str, group: int | None = None) -> WriteRequest:
+    def remove(current: Sequence[str]) -> EntryPlan:
+        if text not in current:
+            return EntryPlan(tuple(current), ())
+        index = list(current).index(text)
+        return EntryPlan((*current[:index], *current[index + 1 :]), (EntryEdit(index, text, None),))
+
+    return WriteRequest(target, "move", origin, remove, done, note=note, group=group)

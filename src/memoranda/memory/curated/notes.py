@@ -1,0 +1,70 @@
+"""Notes: what is worth keeping but not worth a place in every prompt. They have no limit, and are found by search.
+
+A note is an item of the record in the namespace `notes` and the target that it belongs to, so it is durable, has
+versions and a user, and is in sync, backup and forget.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from memoranda.memory.curated.facts import is_past
+from memoranda.memory.curated.settings import NOTES, Target, file_name
+from memoranda.support.canonical_text import digest
+from memoranda.support.origin import Origin, utc_timestamp
+
+if TYPE_CHECKING:
+    from memoranda.memory.record.items import Items
+
+_MAX_LISTED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A note: its text, the target that it belongs to, when it was noted, by whom and in which conversation."""
+
+    text: str
+    owner: Target
+    at: str
+    actor: str = ""
+    session: str = ""
+    until: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The text with its date and origin, as evidence."""
+        return f"{self.text} [noted {self.at[:10]}, beside {file_name(self.owner)}]"
+
+
+class Notes:
+    """The notes of one user."""
+
+    def __init__(self, items: "Callable[[], Items]") -> None:
+        self._items = items
+
+    def add(self, text: str, owner: Target, origin: Origin, until: str = "") -> None:
+        """Store a note durably; the same text of the same target is one note."""
+        value = {"text": text, "from": owner, "at": utc_timestamp(), "actor": origin.actor, "session": origin.session}
+        value |= {"until": until} if until else {}
+        self._items().put((NOTES, owner), _key(text), value, index=["text"])
+
+    def remove(self, text: str, owner: Target) -> bool:
+        return self._items().delete((NOTES, owner), _key(text))
+
+    def all(self, owner: Target | None = None) -> list[Note]:
+        """The notes of a target or of all of them, the latest first."""
+        prefix = (NOTES,) if owner is None else (NOTES, owner)
+        found = self._items().list_items(prefix, limit=_MAX_LISTED)
+        return [note for item in found if (note := read_note(item.namespace, item.value))]
+
+
+def read_note(namespace: Sequence[str], value: Any) -> Note | None:
+    """The note that an item is; None for another item, and for one whose last day is over."""
+    if not isinstance(value, Mapping) or not isinstance(value.get("text"), str) or len(namespace) != 2:
+        return None
+    fields = {name: str(value.get(name, "")) for name in ("at", "actor", "session", "until")}
+    return None if is_past(fields["until"]) else Note(value["text"], namespace[1], **fields)
+
+
+def _key(text: str) -> str:
+    return digest(text)[:16]

@@ -1,0 +1,87 @@
+"""Notes: kept without a limit, found by search and recall, and where entries go that have no room in a prompt."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import memoranda
+from memoranda.home import config
+from memoranda.memory.curated import change_history
+from memoranda.support.home import Home
+from memoranda.support.origin import PERSON
+
+_NOTE = "The invoice archive of Globex is on the server heron."
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[memoranda.Memory]:
+    with memoranda.open(tmp_path / "home") as opened:
+        yield opened
+
+
+def _note(memory: memoranda.Memory, text: str = _NOTE) -> None:
+    session = memory.session()
+    session.record("user", f"Please note: {text}")
+    answer = session.call("memory", {"target": "notes", "action": "add", "content": text})
+    assert answer["success"], answer
+
+
+def test_a_note_is_found_by_search_and_recall_and_in_no_prompt(memory: memoranda.Memory) -> None:
+    """With its date and origin; what has nothing to do with it finds nothing."""
+    _note(memory)
+    assert "Globex" not in memory.session().prompt
+    found = memory.call("session_search", {"query": "Globex invoice archive"})["notes"]
+    assert [note["text"] for note in found] == [_NOTE] and found[0]["noted"]
+    assert _NOTE in memory.recall("Where is the invoice archive of Globex?").block()
+    assert "notes" not in memory.call("session_search", {"query": "weather in Lisbon"})
+
+
+def test_a_moved_entry_is_in_notes_and_one_undo_brings_it_back(memory: memoranda.Memory) -> None:
+    """By the tool, in one call; and from the notes to a file."""
+    memory.remember(_NOTE)
+    answer = memory.call("memory", {"target": "memory", "action": "move", "old_text": "Globex", "to": "notes"})
+    assert answer["success"] and memory.entries() == () and memory.curated.notes is not None
+    assert [note.text for note in memory.curated.notes.all()] == [_NOTE]
+    change_history.undo(memory.curated, None, PERSON)
+    assert memory.entries() == (_NOTE,) and memory.curated.notes.all() == []
+    for source, to in (("memory", "notes"), ("notes", "user")):
+        call = {"target": source, "action": "move", "old_text": "Globex", "to": to}
+        assert memory.call("memory", call)["success"]
+    assert memory.entries("user") == (_NOTE,) and memory.curated.notes.all() == []
+
+
+def test_a_move_between_files_keeps_the_facts_and_is_undone_as_one(memory: memoranda.Memory) -> None:
+    """Both files are as before."""
+    memory.remember("The API is frozen.", until="2999-01-31")
+    assert memory.call("memory", {"action": "move", "old_text": "frozen", "to": "user"})["success"]
+    assert memory.entries() == () and memory.curated.facts("user")[0].until == "2999-01-31"
+    change_history.undo(memory.curated, None, PERSON)
+    assert memory.entries() == ("The API is frozen.",) and memory.entries("user") == ()
+
+
+def _fill(memory: memoranda.Memory) -> None:
+    for number in range(4):
+        assert memory.remember(f"Fact {number} " + "about heron " * 40)["success"]
+    assert memory.remember("Prefers short answers.")["success"]
+
+
+def test_a_full_file_refuses_and_offers_the_move(memory: memoranda.Memory) -> None:
+    """As by default; nothing is changed."""
+    _fill(memory)
+    answer = memory.remember("Fact 9 " + "about crane " * 40)
+    assert answer["reason"] == "over_budget" and 'to "notes"' in answer["error"] and len(memory.entries()) == 5
+
+
+def test_with_make_room_the_oldest_of_least_use_moves_to_notes(tmp_path: Path) -> None:
+    """The receipt says what moved; preferences stay; one undo restores the file."""
+    config.set_value(Home.at(tmp_path), "memory.when_full", "make_room")
+    with memoranda.open(tmp_path) as memory:
+        _fill(memory)
+        before = memory.entries()
+        answer = memory.remember("Fact 9 " + "about crane " * 40)
+        assert answer["success"] and answer["moved_to_notes"] == [before[0]]
+        assert memory.entries() == (*before[1:], ("Fact 9 " + "about crane " * 40).strip())
+        assert memory.curated.notes is not None and [note.text for note in memory.curated.notes.all()] == [before[0]]
+        change_history.undo(memory.curated, None, PERSON)
+        assert memory.entries() == before
