@@ -47,6 +47,16 @@ def test_each_line_is_a_message_and_only_answers_are_printed(home: Path, service
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_the_chat_says_that_the_curator_proposes_something(home: Path, service: ScriptedServer) -> None:
+    """At its beginning, with the command that shows it."""
+    with open_memory(home) as memory:
+        memory.remember("The API listens on port 8080.")
+        memory.remember("The API listens on port 9090.")
+    assert "The curator proposes 1 change to memory: 'memoranda curate' shows them" in json.dumps(
+        _events(home, said="Hello\n")
+    )
+
+
 def test_one_question_gets_one_answer(home: Path, service: ScriptedServer) -> None:
     """The question comes from the command line, or is everything in a pipe."""
     assert _run(home, "--query", "Hello").stdout == "You said: Hello.\n"

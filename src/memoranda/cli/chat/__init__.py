@@ -15,6 +15,7 @@ from memoranda.cli.completion import complete_session
 from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options
 from memoranda.cli.log_file import log_to_file
 from memoranda.cli.sessions.lookup import explain_not_found, resolve_session
+from memoranda.errors import StorageError
 from memoranda.home.config import known_secrets
 from memoranda.safety.redaction import Redactor
 
@@ -121,5 +122,18 @@ def _greet(chat: Chat, resumed: str | None) -> None:
         show_resumed(chat)
     else:
         chat.output.show_session(chat.status, f"A new conversation with {chat.model.name}. /help lists the commands.")
-    for notice in chat.session.notices:
+    for notice in (*chat.session.notices, *_curator_notice(chat)):
         chat.output.show_remark("notice", notice, {})
+
+
+def _curator_notice(chat: Chat) -> list[str]:
+    """That the curator has something to propose, where the settings ask it to."""
+    if chat.memory.config.curate.mode != "propose":
+        return []
+    try:
+        count = len(chat.memory.curate()["changes"])
+    except StorageError:
+        # The prompt says what is wrong with a memory that cannot be read.
+        return []
+    proposes = f"The curator proposes {count} change{'s' if count > 1 else ''} to memory"
+    return [f"{proposes}: 'memoranda curate' shows them (curate.mode is propose)."] if count else []
