@@ -20,7 +20,7 @@ _LIMITS = {
     "memory list": (109, 255),
     "remember CI runs on Debian 12": (109, 255),
     "sessions list": (142, 300),
-    "search deadlock": (181, 345),
+    "search deadlock": (183, 345),
 }
 
 

@@ -1,6 +1,6 @@
 """Settings of the agent: the limits of a turn and of delegated work."""
 
-from dataclasses import dataclass
+from memoranda.support.settings_class import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
 """The settings of external memory, the tool names that no provider may use, and the names of a provider's files."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
+from memoranda.support.settings_class import dataclass
 from memoranda.support.tool import OWN_TOOLS
 
 # `context`: recalled text joins each turn; `tools`: the model asks by itself; `hybrid`: both.

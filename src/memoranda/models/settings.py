@@ -1,6 +1,6 @@
 """Settings of the chat model."""
 
-from dataclasses import dataclass
+from memoranda.support.settings_class import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,10 @@
 """Settings of the system prompt."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from memoranda.support.settings_class import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Settings of background reviews."""
 
-from dataclasses import dataclass
+from memoranda.support.settings_class import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,11 @@ from memoranda.models.settings import ModelSettings
 from memoranda.models.spending.settings import BudgetSettings
 from memoranda.search.settings import RecallSettings
 from memoranda.support.home import is_server_url
+from memoranda.support.settings_class import dataclass as settings_class
 from memoranda.support.suggestions import did_you_mean
 
 
-@dataclass(frozen=True, slots=True)
+@settings_class(frozen=True, slots=True)
 class Config:
     """The configuration of one home, split by the part that it belongs to."""
 

@@ -4,11 +4,11 @@ The target of a project is its identity as sessions record it (`support.projects
 directory: `github.com/owner/name#3f2a9c81d0e4` is `project:github.com+owner+name#3f2a9c81d0e4`.
 """
 
-from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import quote, unquote
 
 from memoranda.support.canonical_text import digest
+from memoranda.support.settings_class import dataclass
 
 Target = str
 TARGETS: tuple[Target, ...] = ("memory", "user")

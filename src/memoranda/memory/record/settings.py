@@ -1,6 +1,6 @@
 """Settings of the record: where it is, and what is deleted automatically, which is nothing by default."""
 
-from dataclasses import dataclass
+from memoranda.support.settings_class import dataclass
 
 
 @dataclass(frozen=True, slots=True)

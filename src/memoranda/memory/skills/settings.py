@@ -1,6 +1,6 @@
 """The settings of skills."""
 
-from dataclasses import dataclass
+from memoranda.support.settings_class import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Settings of the daily budget for background work."""
 
-from dataclasses import dataclass
+from memoranda.support.settings_class import dataclass
 
 
 @dataclass(frozen=True, slots=True)
