@@ -138,3 +138,11 @@ def test_a_last_day_is_a_date_or_a_period() -> None:
     assert parse_until("2w") == (datetime.now(UTC).date() + timedelta(14)).isoformat()
     with pytest.raises(ValueError, match="until must be"):
         parse_until("soon")
+
+
+def test_a_relative_date_is_stored_as_the_date(store: MemoryStore) -> None:
+    """By the tool and by a person alike."""
+    yesterday = (datetime.now(UTC).date() - timedelta(1)).isoformat()
+    store.add("memory", "We switched to Fastify yesterday.")
+    (text,) = store.entries("memory")
+    assert yesterday in text and "yesterday" not in text

@@ -15,6 +15,7 @@ from typing import Self
 
 from memoranda.errors import StorageError
 from memoranda.memory.curated import refusals
+from memoranda.memory.curated.absolute_dates import absolute_dates
 from memoranda.memory.curated.approval_queue import ApprovalQueue, Proposal
 from memoranda.memory.curated.entry_scanner import ScannedEntry
 from memoranda.memory.curated.facts import EntryFacts, Use, choose_leaving, parse_until, read_facts, texts_expired
@@ -54,7 +55,7 @@ from memoranda.safety.allowances import Allowances
 from memoranda.safety.behaviour import changes_behaviour
 from memoranda.storage.files.journaled_writer import WriteFailure, run_exclusively
 from memoranda.support.canonical_text import canonical, unstorable_character
-from memoranda.support.origin import Origin
+from memoranda.support.origin import Origin, utc_timestamp
 from memoranda.support.text_file import UndecodableFile, UnreadableFile
 
 # The constants are here too, because programs written for Hermes import them together with the store.
@@ -451,7 +452,9 @@ def canonical_operation(operation: Operation) -> Operation:
     """The operation with its texts as they are stored; raises ValueError for a last day that is no date."""
     if isinstance(operation, Remove):
         return Remove(canonical(operation.old_text))
-    content, until = canonical(operation.content), parse_until(operation.until)
+    # A reader of the next month must not take "yesterday" for the day before.
+    content = absolute_dates(canonical(operation.content), utc_timestamp()[:10])
+    until = parse_until(operation.until)
     if isinstance(operation, Add):
         return Add(content, until)
     if isinstance(operation, Put):
