@@ -10,8 +10,9 @@ import pytest
 import memoranda
 from memoranda.memory.curated import change_history
 from memoranda.memory.curated.operations import MemoryReceipt
+from memoranda.memory.curated.settings import NOTES
 from memoranda.support.origin import PERSON
-from memoranda.upkeep.curator.curate import NOTES, Curator
+from memoranda.upkeep.curator.curate import Curator
 
 OLD, NEW, OTHER = "The API listens on port 8080.", "The API listens on port 9090.", "Anna owns billing."
 

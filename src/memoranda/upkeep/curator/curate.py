@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memoranda.memory.curated.facts import EntryFacts, Use
+from memoranda.memory.curated.notes import Notes
 from memoranda.memory.curated.operations import EntryPlan, MemoryReceipt, MemoryRefusal, rewrite_edits
 from memoranda.memory.curated.settings import Target, file_name, is_project, project_in
 from memoranda.memory.curated.store import MemoryStore
@@ -17,15 +18,12 @@ from memoranda.memory.curated.writer import WriteRequest
 from memoranda.memory.record.items import Items
 from memoranda.search.index.postings import Filters
 from memoranda.search.searchable_store import SearchableStore
-from memoranda.support.canonical_text import digest
-from memoranda.support.origin import Origin, utc_timestamp
+from memoranda.support.origin import Origin
 from memoranda.support.projects import matching_projects, project_of
 from memoranda.upkeep.curator.clauses import clauses_of, is_filler
 from memoranda.upkeep.curator.rules import CuratedTarget, CuratorChange, plan_changes
 
 CURATOR = Origin("curator", explicit=True)
-NOTES = "notes"
-"""The namespace of the items that hold what left a memory file."""
 _TRIES = 5
 _MAX_HITS = 20
 
@@ -85,7 +83,7 @@ class Curator:
         until = {each.entry.text: each.until for each in self.store.facts(target)}
         for change in changes:
             for text in change.leaves:
-                self._note(change, text, until.get(text, ""))
+                Notes(self.notes).add(text, target, CURATOR, until.get(text, ""))
         rules = ", ".join(sorted({change.rule for change in changes}))
         request = WriteRequest(
             target,
@@ -98,12 +96,6 @@ class Curator:
             note=f"curated: {rules}; what left is in notes",
         )
         return self.store.commit(request)
-
-    def _note(self, change: CuratorChange, text: str, until: str) -> None:
-        """The same text of the same target is one note, however often it leaves."""
-        value = {"text": text, "from": change.target, "rule": change.rule, "reason": change.reason}
-        value |= {"at": utc_timestamp()} | ({"until": until} if until else {})
-        self.notes().put((NOTES, change.target), digest(text)[:16], value, index=["text"])
 
 
 def _plan_edits(current: Sequence[str], changes: Sequence[CuratorChange]) -> EntryPlan:
