@@ -5,7 +5,6 @@ machine or in another container. So an identity also contains the machine and th
 """
 
 import os
-import platform
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -54,6 +53,8 @@ def _start_time(number: int) -> str:
 @cache
 def _machine() -> str:
     """A hash of this machine, its last boot, and the namespace of process ids."""
+    import platform  # noqa: PLC0415 - it compiles nine expressions, and few commands ask
+
     parts = [platform.node()]
     try:
         parts += [(_PROC / "sys/kernel/random/boot_id").read_text().strip(), os.readlink(_PROC / "self/ns/pid")]
