@@ -37,6 +37,23 @@ def test_a_note_is_found_by_search_and_recall_and_in_no_prompt(memory: memoranda
     assert "notes" not in memory.call("session_search", {"query": "weather in Lisbon"})
 
 
+def test_items_that_a_program_keeps_under_notes_are_no_notes(memory: memoranda.Memory) -> None:
+    """A namespace of that name is what many programs choose."""
+    memory.items.put(("notes", "work"), "k", {"text": _NOTE})
+    memory.items.put(("notes", "memory"), "k", {"text": _NOTE})
+    assert "notes" not in memory.call("session_search", {"query": "Globex invoice archive"})
+
+
+def test_notes_leave_a_full_answer_of_a_search_within_its_size(memory: memoranda.Memory) -> None:
+    """The conversations get what room the notes leave."""
+    for number in range(3):
+        with memory.session() as session, session.turn(f"Globex invoice archive {number}?") as turn:
+            turn.done(f"On the server heron {number}. " + "The archive of Globex has every invoice. " * 200)
+        _note(memory, f"The Globex invoice archive {number} " + "is on the server heron " * 15)
+    answer = memory.call("session_search", {"query": "Globex invoice archive"})
+    assert answer["success"] and len(answer["notes"]) == 3 and answer["results"]
+
+
 def test_a_moved_entry_is_in_notes_and_one_undo_brings_it_back(memory: memoranda.Memory) -> None:
     """By the tool, in one call; and from the notes to a file."""
     memory.remember(_NOTE)

@@ -390,7 +390,7 @@ class Memory:
         """What the curator would change in curated memory, by rules; with `apply` it is done.
 
         Each file is one change, which one undo takes back. What leaves a file is kept as a note: an item in the
-        namespace `("notes", target)`. No model is asked.
+        namespace `("curated-notes", target)`. No model is asked.
         """
         from memoranda.api.curate import curate
 

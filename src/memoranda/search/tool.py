@@ -20,6 +20,7 @@ from functools import lru_cache
 from typing import Any
 
 from memoranda.errors import StorageError
+from memoranda.memory.curated.settings import NOTES_NAMESPACE, file_name
 from memoranda.memory.record.conversations import Conversations, SessionFacts
 from memoranda.safety import scan
 from memoranda.safety.fence import LABEL_CHARS
@@ -209,13 +210,15 @@ class SessionSearchTool:
             return read(db, request, self._settings, self._in_context(db))
         filters = self._build_filters(db, request)
         if request.query:
-            answer = self._discover(db, request, filters)
             notes = _find_notes(db, request.query) if not request.cursor else []
-            return answer | {"notes": notes} if notes and answer.get("success") else answer
+            found = {"notes": notes} if notes else {}
+            answer = self._discover(db, request, filters, self._settings.answer_chars - json_size(found))
+            return answer | found if answer.get("success") else answer
         return browse(db, request, self._settings, self._current, filters)
 
-    def _discover(self, db: SearchableStore, request: SearchRequest, filters: Filters) -> JsonObject:
-        filters, settings = replace(filters, without=self._in_context(db)), self._settings
+    def _discover(self, db: SearchableStore, request: SearchRequest, filters: Filters, room: int) -> JsonObject:
+        filters = replace(filters, without=self._in_context(db))
+        settings = replace(self._settings, answer_chars=room)
         if self._summarize is None:
             return discover(db, request, settings, self._current, filters)
         smaller = replace(settings, answer_chars=settings.answer_chars - NOTE_CHARS)
@@ -475,23 +478,26 @@ def _title_result(
 
 
 _MAX_NOTES = 3
-_MAX_NOTE_CHARS = 500
+_MAX_NOTED_CHARS = 500
 # At least this share of the query, by the weight of its words, must be in a note.
 _NOTE_FLOOR = 0.5
 
 
 def _find_notes(db: SearchableStore, query: str) -> list[JsonObject]:
     """The notes that have most of a query."""
-    if not db.items.namespaces_under(("notes",)):
+    if not db.items.namespaces_under((NOTES_NAMESPACE,)):
         return []
     # Most records have no notes, and need not load these.
     from memoranda.memory.curated.notes import read_note  # noqa: PLC0415
-    from memoranda.memory.curated.settings import NOTES, file_name  # noqa: PLC0415
 
-    found = db.search_items((NOTES,), query, limit=_MAX_NOTES)
+    found = db.search_items((NOTES_NAMESPACE,), query, limit=_MAX_NOTES)
     notes = [read_note(each.item.namespace, each.item.value) for each in found if (each.score or 0) >= _NOTE_FLOOR]
     return [
-        {"text": shorten_end(note.text, _MAX_NOTE_CHARS), "noted": note.at[:10], "beside": file_name(note.owner)}
+        {
+            "text": shorten_end(note.text, _MAX_NOTED_CHARS),
+            "noted": note.at[:10],
+            "beside": file_name(note.owner),
+        }
         for note in notes
         if note
     ]

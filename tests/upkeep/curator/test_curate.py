@@ -10,7 +10,7 @@ import pytest
 import memoranda
 from memoranda.memory.curated import change_history
 from memoranda.memory.curated.operations import MemoryReceipt
-from memoranda.memory.curated.settings import NOTES
+from memoranda.memory.curated.settings import NOTES_NAMESPACE
 from memoranda.support.origin import PERSON
 from memoranda.upkeep.curator.curate import Curator
 
@@ -27,7 +27,7 @@ def memory(tmp_path: Path) -> Iterator[memoranda.Memory]:
 
 
 def _notes(memory: memoranda.Memory) -> list[str]:
-    return [found.item.value["text"] for found in memory.items.search((NOTES,))]
+    return [found.item.value["text"] for found in memory.items.search((NOTES_NAMESPACE,))]
 
 
 def test_curate_shows_what_it_would_do(memory: memoranda.Memory) -> None:
@@ -48,7 +48,7 @@ def test_what_leaves_the_prompt_is_in_notes(memory: memoranda.Memory) -> None:
     """With where it was, and the journal names it."""
     answer = memory.curate(apply=True)
     assert memory.entries() == (OTHER, NEW)
-    (note,) = memory.items.search((NOTES,))
+    (note,) = memory.items.search((NOTES_NAMESPACE,))
     assert (note.item.value["text"], note.item.value["from"]) == (OLD, "memory")
     last = change_history.log(memory.curated)[-1]
     assert answer["applied"] == [last.number]

@@ -1,7 +1,7 @@
 """Notes: what is worth keeping but not worth a place in every prompt. They have no limit, and are found by search.
 
-A note is an item of the record in the namespace `notes` and the target that it belongs to, so it is durable, has
-versions and a user, and is in sync, backup and forget.
+A note is an item of the record in the namespace `curated-notes` and the target that it belongs to, so it is durable,
+has versions and a user, and is in sync, backup and forget. Items that a program keeps under `notes` are its own.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from memoranda.memory.curated.facts import is_past
-from memoranda.memory.curated.settings import NOTES, Target, file_name
+from memoranda.memory.curated.settings import NOTES_NAMESPACE, Target, file_name, is_target
 from memoranda.support.canonical_text import digest
 from memoranda.support.origin import Origin, utc_timestamp
 
@@ -46,21 +46,23 @@ class Notes:
         """Store a note durably; the same text of the same target is one note."""
         value = {"text": text, "from": owner, "at": utc_timestamp(), "actor": origin.actor, "session": origin.session}
         value |= {"until": until} if until else {}
-        self._items().put((NOTES, owner), _key(text), value, index=["text"])
+        self._items().put((NOTES_NAMESPACE, owner), _key(text), value, index=["text"])
 
     def remove(self, text: str, owner: Target) -> bool:
-        return self._items().delete((NOTES, owner), _key(text))
+        return self._items().delete((NOTES_NAMESPACE, owner), _key(text))
 
     def all(self, owner: Target | None = None) -> list[Note]:
         """The notes of a target or of all of them, the latest first."""
-        prefix = (NOTES,) if owner is None else (NOTES, owner)
+        prefix = (NOTES_NAMESPACE,) if owner is None else (NOTES_NAMESPACE, owner)
         found = self._items().list_items(prefix, limit=_MAX_LISTED)
         return [note for item in found if (note := read_note(item.namespace, item.value))]
 
 
 def read_note(namespace: Sequence[str], value: Any) -> Note | None:
     """The note that an item is; None for another item, and for one whose last day is over."""
-    if not isinstance(value, Mapping) or not isinstance(value.get("text"), str) or len(namespace) != 2:
+    if not isinstance(value, Mapping) or not isinstance(value.get("text"), str):
+        return None
+    if len(namespace) != 2 or not is_target(namespace[1]):
         return None
     fields = {name: str(value.get(name, "")) for name in ("at", "actor", "session", "until")}
     return None if is_past(fields["until"]) else Note(value["text"], namespace[1], **fields)

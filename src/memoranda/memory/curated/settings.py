@@ -16,6 +16,8 @@ FILE_NAMES: dict[Target, str] = {"memory": "MEMORY.md", "user": "USER.md"}
 PROJECT: Target = "project"
 """The memory of the project that one works in."""
 NOTES: Target = "notes"
+# The first label of the items that are notes; programs use "notes" for their own.
+NOTES_NAMESPACE = "curated-notes"
 """What is kept without a limit, found by search and shown in no prompt; no file has it."""
 PROJECTS = "projects"
 """The folder with one directory per project."""
