@@ -110,7 +110,8 @@ def test_a_parked_delivery_that_is_retried_is_not_a_first_attempt(tmp_path: Path
     """It may have been stored before it was parked, although its attempts are counted from zero."""
     provider = Counting()
     provider.error = PermanentProviderError("refused")
-    manager = managed(tmp_path, provider)
+    # The pause after which a parked delivery is made again by itself is long.
+    manager = managed(tmp_path, provider, ProviderSettings())
     manager.notify.turn_finished("a", "answer", "s")
     assert manager.drain(GIVE_UP)
     provider.error = None
@@ -193,11 +194,15 @@ def test_shutting_down_delivers_what_it_can_and_leaves_the_rest_free(tmp_path: P
 
 def test_what_may_still_be_under_way_is_not_free_at_once(tmp_path: Path) -> None:
     """After shutting down with a delivery that hangs, another process gets the other sessions, and not that one yet."""
-    release = threading.Event()
-    manager = managed(
-        tmp_path, Scripted(sync_turn=lambda *args, **facts: release.wait(HANG)), ProviderSettings(shutdown_seconds=0.4)
-    )
+    begun, release = threading.Event(), threading.Event()
+
+    def hang(*args: Any, **facts: Any) -> None:
+        begun.set()
+        release.wait(HANG)
+
+    manager = managed(tmp_path, Scripted(sync_turn=hang), ProviderSettings(shutdown_seconds=0.4))
     assert manager.notify.turn_finished("under way", "a", "a")
+    assert begun.wait(GIVE_UP)
     assert manager.notify.turn_finished("after it", "a", "a")
     assert manager.notify.turn_finished("elsewhere", "a", "b")
     assert manager.shutdown() is False
