@@ -56,3 +56,8 @@ def test_texts_without_words_are_related_to_nothing() -> None:
     """Also to each other."""
     assert relation_of("", "...") is None
     assert relation_of("!", "!") is None
+
+
+def test_a_value_for_one_place_leaves_that_of_another() -> None:
+    """Both hold: what differs is the value and where it holds."""
+    assert relation_of("Line length is 100 in Python.", "Line length is 80 in Markdown.") is None

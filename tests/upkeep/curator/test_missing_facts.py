@@ -46,3 +46,11 @@ def test_nothing_is_missing_of_nothing() -> None:
     assert missing_facts([], "Anything.") == []
     assert missing_facts([""], "") == []
     assert missing_facts(["Use tabs, not spaces."], "Use tabs, not spaces.") == []
+
+
+def test_a_time_that_was_a_bound_from_the_other_side_is_missing() -> None:
+    """After six is not before six; May is a month where it begins no sentence."""
+    assert missing_facts(["Deploy only after 18:00."], "Deploy only before 18:00.") == ["condition after 18:00"]
+    releases = ["Version 4.2 ships in May.", "Version 4.3 ships in July."]
+    assert missing_facts(releases, "4.2 ships in July, 4.3 in May.")
+    assert missing_facts(releases, "4.2 ships in May, 4.3 in July.") == []

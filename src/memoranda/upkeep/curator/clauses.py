@@ -265,7 +265,9 @@ def _word(match: re.Match[str], unit: str, at: int, *, language: str, starts: bo
     if lower in _NUMBER_OF or (lower in _ONE and unit) or (lower == "one" and counts):
         return Word("number", _NUMBER_OF.get(lower, "1"), text, at, unit)
     is_acronym = len(text) > 1 and text.isupper() and lower not in _EMPHASIS
-    if (lower in _STOP and not is_acronym) or lower.endswith("n't") or (lower in _UNITS and len(lower) == 1):
+    is_month = lower in _MONTH_OF and text[0].isupper() and not starts
+    is_stop = lower in _STOP and not is_acronym and not is_month
+    if is_stop or lower.endswith("n't") or (lower in _UNITS and len(lower) == 1):
         return None
     key = stem(_without_accents(lower))
     if key in _SPELLINGS:

@@ -139,6 +139,7 @@ _CONTINUES = re.compile(
     _I,
 )
 _REPLACES = re.compile(r"\b(?:instead|rather|statt|anstatt|lieu|lugar|vez|replac\w+)\b|代替|不再", _I)
+_WHERE = re.compile(r"\b(?:in|for|on|at|with|für|auf|bei|mit|pour|dans|avec|en|para|con)\b", _I)
 _MAX_VALUE = 3
 _MIN_FORM = 5
 _COUNTED = re.compile(r"\b(?:has|have|needs?|requires?|keeps?|hat|braucht|a|tiene)\s+(?:now\s+)?$", _I)
@@ -312,6 +313,8 @@ def _has_new_value(old: _Claim, new: _Claim) -> bool:
     values = old.words[head : len(old.words) - tail], kept[head : len(kept) - tail]
     if not all(0 < len(value) <= _MAX_VALUE for value in values):
         return False
+    if any(_is_two_things(claim, value) for claim, value in zip((old, new), values, strict=True)):
+        return False
     one, two = values[0][0], values[1][0]
     if len(values[0]) == len(values[1]) == 1 and _exclude_each_other(one, two):
         return _agree(old, new) or _WILD in new.verbs
@@ -321,6 +324,11 @@ def _has_new_value(old: _Claim, new: _Claim) -> bool:
     if has_words or not kinds[0] & kinds[1]:
         return False
     return _is_single_valued(old, new, (one, two), old.words[:head], old.words[len(old.words) - tail :] if tail else ())
+
+
+def _is_two_things(claim: _Claim, value: Sequence[Word]) -> bool:
+    """Whether a value says what and where: "100 in Python" and "80 in Markdown" both hold."""
+    return bool(_WHERE.search(claim.text[value[0].at : value[-1].at]))
 
 
 def _exclude_each_other(one: Word, two: Word) -> bool:

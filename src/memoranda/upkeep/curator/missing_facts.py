@@ -46,6 +46,10 @@ _CONDITION = re.compile(
 _ORDER = re.compile(
     r"\b(?:before|after|until|till|bevor|nachdem|ehe|avant|après|antes|después|hasta)\b|之前|之后|以前|以后|直到", _I
 )
+_EARLIER = re.compile(
+    r"\b(?:before|until|till|by|up to|bevor|ehe|vor|bis|avant|jusqu\w*|antes|hasta)\b|之前|以前|直到", _I
+)
+_LATER = re.compile(r"\b(?:after|since|from|nachdem|nach|ab|seit|après|depuis|dès|después|desde)\b|之后|以后", _I)
 _WEAK_CONDITION = re.compile(
     _CONDITION.pattern
     + r"|\b(?:on|upon|for|during|in|at|with|once|after|where|every time|each time|only|bei|im|nur|nach|lors|en|al|pour"
@@ -333,6 +337,9 @@ def _lost_conditions(before: Sequence[Clause], after: Sequence[Clause]) -> list[
         for clause in before:
             for marker, words in _scopes(strict, [clause], both_sides=False):
                 rest = [word for each in before if each.sentence == clause.sentence for word in each.words]
+                if strict is _ORDER and _is_reversed(marker, words, after):
+                    found.append(f"condition {marker} {words[0].text}")
+                    continue
                 if strict is _ORDER and _has_order(words, [word for word in rest if word not in words], after):
                     continue
                 if words and not _holds(words, after, weak) and not _is_embedded(words, rest, after):
@@ -363,6 +370,14 @@ def _has_order(words: Sequence[Word], rest: Sequence[Word], after: Sequence[Clau
         _WEAK_ORDER.search(text) and _any_shared(words, said) and _any_shared(rest, said)
         for text, said in _sentences(after)
     )
+
+
+def _is_reversed(marker: str, words: Sequence[Word], after: Sequence[Clause]) -> bool:
+    """Whether a time that was a bound from one side is now one from the other: "after 18:00", "before 18:00"."""
+    times = [word for word in words[:1] if word.kind in ("number", "date")]
+    same, other = (_EARLIER, _LATER) if _EARLIER.search(marker) else (_LATER, _EARLIER)
+    texts = [text for text, said in _sentences(after) if times and _any_shared(times, said)]
+    return any(other.search(text) for text in texts) and not any(same.search(text) for text in texts)
 
 
 def _is_embedded(words: Sequence[Word], sentence: Sequence[Word], after: Sequence[Clause]) -> bool:
