@@ -3,7 +3,7 @@
 import click
 
 from memoranda.cli.context import Invocation, memory_options, printable
-from memoranda.cli.open_home import open_home
+from memoranda.cli.open_home import open_memory_of
 from memoranda.cli.terminal_text import bold, dim
 from memoranda.types import CurateAnswer, CuratedChange
 
@@ -25,7 +25,7 @@ def command(apply: bool) -> None:
     What leaves a file is kept as a note. No model is asked.
     """
     invocation = Invocation.current()
-    with open_home(invocation) as memory:
+    with open_memory_of(invocation) as memory:
         answer = memory.curate(apply=apply)
         mode = memory.config.curate.mode
     invocation.respond(_describe(answer, mode, applied=apply), {**answer, "mode": mode})
