@@ -33,6 +33,7 @@ WORKING = {
     "memory confirm": ["Uses uv."],
     "memory replace": ["Uses uv.", "Uses uv and pip."],
     "memory remove": ["Uses ruff."],
+    "memory move": ["Uses uv and pip.", "--to", "notes"],
     "memory undo": [],
     "memory reset": ["memory", "--yes"],
     "memory purge": ["--yes"],

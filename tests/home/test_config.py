@@ -37,6 +37,7 @@ def test_a_default_stands_in_one_place(home: Home) -> None:
 
 OTHER_VALUES = {
     "memory.memory_enabled": False, "memory.user_profile_enabled": False, "memory.memory_char_limit": 5,
+    "memory.project_enabled": False, "memory.project_char_limit": 4, "memory.when_full": "make_room",
     "memory.user_char_limit": 6, "memory.write_approval": "propose", "memory.provider": "honcho",
     "memory.providers": ("honcho", "mem0"),
     "memory.nudge_interval": 7, "curate.mode": "auto", "provider.mode": "tools",
