@@ -4,11 +4,11 @@
     python -m benchmarks.everyday --part all --failures
     python -m benchmarks.everyday --group names --decoys 3200     # behind many messages that have the same pieces
 
-The cases are text files in `everyday/before/`, `everyday/after/` and `everyday/later/`: those in the last two were written
-after the code and counted once. Each part is recorded in a home of its own, with the conversations in
-`everyday/haystack.txt`; then every question goes to `memory.search`, to `memory.recall`, to the hook that a host runs on
-every prompt, and to plain FTS5 over the same messages. The prompts of `prompts.txt` and the questions of `others.txt` have
-no answer in the record: the hook and `recall` should show nothing for them.
+The cases are text files in `everyday/before/`, `everyday/after/` and `everyday/later/`: those in the last two were
+written after the code and counted once. Each part is recorded in a home of its own, with the conversations in
+`everyday/haystack.txt`; then every question goes to `memory.search`, to `memory.recall`, to the hook that a host runs
+on every prompt, and to plain FTS5 over the same messages. The prompts of `prompts.txt` and the questions of
+`others.txt` have no answer in the record: the hook and `recall` should show nothing for them.
 """
 
 import argparse
