@@ -37,6 +37,16 @@ def test_a_note_is_found_by_search_and_recall_and_in_no_prompt(memory: memoranda
     assert "notes" not in memory.call("session_search", {"query": "weather in Lisbon"})
 
 
+def test_an_expired_entry_that_became_a_note_is_found_and_says_so(memory: memoranda.Memory) -> None:
+    """Nothing is lost because its last day is over, and nothing of it looks current."""
+    memory.remember(_NOTE, until="2020-01-31")
+    memory.curate(apply=True)
+    assert memory.entries() == ()
+    (found,) = memory.call("session_search", {"query": "Globex invoice archive"})["notes"]
+    assert (found["text"], found["until"]) == (_NOTE, "2020-01-31")
+    assert "true until 2020-01-31" in memory.recall("Where is the invoice archive of Globex?").block()
+
+
 def test_items_that_a_program_keeps_under_notes_are_no_notes(memory: memoranda.Memory) -> None:
     """A namespace of that name is what many programs choose."""
     memory.items.put(("notes", "work"), "k", {"text": _NOTE})

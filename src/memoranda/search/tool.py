@@ -497,6 +497,7 @@ def _find_notes(db: SearchableStore, query: str) -> list[JsonObject]:
             "text": shorten_end(note.text, _MAX_NOTED_CHARS),
             "noted": note.at[:10],
             "beside": file_name(note.owner),
+            **({"until": note.until} if note.until else {}),
         }
         for note in notes
         if note

@@ -196,3 +196,25 @@ def test_the_mode_says_what_happens_after_a_session(tmp_path: Path, mode: str, e
                 turn.done("Hello.")
             assert len(memory.entries()) == entries
             memory.remember(OTHER)
+
+
+def test_branches_and_commands_that_the_project_no_longer_has_are_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A branch that was merged and removed, and a target that left the Makefile; a branch that others name stays."""
+    project = tmp_path / "project"
+    project.mkdir()
+    git = ["git", "-C", str(project), "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    (project / "Makefile").write_text("check:\n\ttrue\nlegacy:\n\ttrue\n")
+    steps = "init -q -b main|add .|commit -qm first|checkout -qb speedup|commit -q --allow-empty -m production"
+    for step in f"{steps}|checkout -q main|merge -q --no-ff --no-edit speedup|branch -D speedup".split("|"):
+        subprocess.run([*git, *step.split(" ")], check=True, stdout=subprocess.DEVNULL)
+    (project / "Makefile").write_text("check:\n\ttrue\n")
+    subprocess.run([*git, "commit", "-qam", "second"], check=True)
+    monkeypatch.chdir(project)
+    texts = ("Work on the speedup branch.", "Run make legacy.", "Run make check.", "Deploy from branch production.")
+    with memoranda.open(tmp_path / "home") as memory:
+        for text in texts:
+            memory.remember(text)
+        changes = memory.curate()["changes"]
+    assert [(change["rule"], change["before"]) for change in changes] == [("gone", [text]) for text in texts[:2]]

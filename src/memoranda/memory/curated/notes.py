@@ -32,8 +32,9 @@ class Note:
 
     @property
     def shown(self) -> str:
-        """The text with its date and origin, as evidence."""
-        return f"{self.text} [noted {self.at[:10]}, beside {file_name(self.owner)}]"
+        """The text with its date and origin, as evidence; one whose last day is over says so."""
+        over = f", true until {self.until}" if is_past(self.until) else ""
+        return f"{self.text} [noted {self.at[:10]}, beside {file_name(self.owner)}{over}]"
 
 
 class Notes:
@@ -59,13 +60,13 @@ class Notes:
 
 
 def read_note(namespace: Sequence[str], value: Any) -> Note | None:
-    """The note that an item is; None for another item, and for one whose last day is over."""
+    """The note that an item is; None for another item."""
     if not isinstance(value, Mapping) or not isinstance(value.get("text"), str):
         return None
     if len(namespace) != 2 or not is_target(namespace[1]):
         return None
     fields = {name: str(value.get(name, "")) for name in ("at", "actor", "session", "until")}
-    return None if is_past(fields["until"]) else Note(value["text"], namespace[1], **fields)
+    return Note(value["text"], namespace[1], **fields)
 
 
 def _key(text: str) -> str:

@@ -21,7 +21,7 @@ from memoranda.search.searchable_store import SearchableStore
 from memoranda.support.origin import Origin
 from memoranda.support.projects import matching_projects, project_of
 from memoranda.upkeep.curator.clauses import clauses_of, is_filler
-from memoranda.upkeep.curator.rules import CuratedTarget, CuratorChange, plan_changes
+from memoranda.upkeep.curator.rules import FULL, CuratedTarget, CuratorChange, plan_changes
 
 CURATOR = Origin("curator", explicit=True)
 _TRIES = 5
@@ -68,7 +68,7 @@ class Curator:
         view, facts = self.store.view(target), self.store.facts(target)
         looked_at = CuratedTarget(target, facts, view.limit, self._directory_of(target))
         # Counting uses searches the record, and only a full memory needs it.
-        is_full = view.used > 0.8 * view.limit
+        is_full = view.used > FULL * view.limit
         return view.fingerprint, plan_changes(looked_at, self.uses(facts) if is_full else {})
 
     def _directory_of(self, target: Target) -> Path | None:

@@ -17,7 +17,7 @@ from memoranda.memory.curated.memory_file import ENTRY_DELIMITER
 from memoranda.upkeep.curator.clauses import clauses_of
 from memoranda.upkeep.curator.entry_pairs import find_pairs
 
-Rule = Literal["relative_date", "expired", "same", "contained", "superseded", "gone", "full", "merged", "promoted"]
+Rule = Literal["relative_date", "expired", "same", "contained", "superseded", "gone", "full"]
 
 FULL = 0.8
 _KEPT_CATEGORIES = frozenset({"identity", "preference"})
@@ -44,9 +44,9 @@ class CuratorChange:
     @property
     def leaves(self) -> tuple[str, ...]:
         """The texts that leave the prompt; another wording of an entry replaces it and leaves nothing."""
-        return (
-            () if self.rule in ("relative_date", "promoted") else tuple(t for t in self.before if t not in self.after)
-        )
+        if self.rule == "relative_date":
+            return ()
+        return tuple(text for text in self.before if text not in self.after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,9 @@ def _find_gone(directory: Path, text: str) -> str:
         name = match[1] or match[2]
         known = _git(directory, "for-each-ref", "--format=%(refname)").split()
         is_known = any(ref.endswith(f"/{name}") for ref in known)
-        was_merged = ("log", "-1", "--format=%h", f"--grep={name}", "--merges", "--all")
+        # What git and GitHub write when a branch is merged; a word of that name in another message says nothing.
+        merges = rf"Merge branch '{re.escape(name)}'\|Merge pull request #[0-9]* from [^/]*/{re.escape(name)}$"
+        was_merged = ("log", "-1", "--format=%h", f"--grep={merges}", "--merges", "--all")
         if name.lower() not in _NO_BRANCH and not is_known and _git(directory, *was_merged):
             return f"the branch {name}"
     return _find_gone_command(directory, text)
