@@ -138,17 +138,23 @@ def _saves(memory: memoranda.Memory, entries: list[str]) -> list[str]:
 
 
 def test_a_host_saves_what_its_hooks_heard_the_user_say(tmp_path: Path) -> None:
-    """The log has only the plain words of a prompt, the record has all of them when the turn has ended."""
+    """In the turn in which the user says it: the log of hooks has the prompt before the host calls a tool."""
     entries = [entry for _, entry in EVERYDAY]
     with memoranda.open(tmp_path) as memory:
         assert _saves(memory, entries) == []
         for number, (words, _) in enumerate(EVERYDAY):
             HookLog(tmp_path, time.time() - number).begin("codex", USER_PROMPT, "abc", words)
-        at_once = _saves(memory, entries)
-        assert len(at_once) >= 12
-        tell(memory.sessions, "codex-abc", [("user", words) for words, _ in EVERYDAY])
-        later = _saves(memory, [entry for entry in entries if entry not in at_once])
-        assert len(at_once) + len(later) >= 14
+        assert _saves(memory, entries) == entries
+
+
+def test_a_host_saves_what_the_record_has_of_the_user_in_full(tmp_path: Path) -> None:
+    """The log hides what could be a secret, such as letters mixed with digits; a turn that has ended is recorded."""
+    said = "Always build on web03x."
+    with memoranda.open(tmp_path) as memory:
+        HookLog(tmp_path).begin("codex", USER_PROMPT, "abc", said)
+        assert _saves(memory, [said]) == []
+        tell(memory.sessions, "codex-abc", [("user", said)])
+        assert _saves(memory, [said]) == [said]
 
 
 def test_a_host_saves_no_order_of_a_page_because_its_hooks_heard_a_prompt(tmp_path: Path) -> None:

@@ -38,7 +38,8 @@ HIDDEN = "•••"
 # A call that has no result after this many seconds was stopped.
 _MAX_SECONDS = 30.0
 _PLAIN_WORD = re.compile(
-    r"[\"'(\[]?[^\W\d_]{1,24}(?:['’-][^\W\d_]{1,24})*[\"')\].,;:!?…。！？、，；：」）]*|\d{1,4}[.,;:!?]?|[-–—&+=/]"
+    r"[\"'(\[]?[^\W\d_]{1,24}(?:['’._-][^\W\d_]{1,24})*[\"')\].,;:!?…。！？、，；：」）]*"
+    r"|\d{1,4}(?:\.\d{1,4}){0,3}[.,;:!?]?|[-–—&+=/]"
 )
 _NAMES_A_SECRET = re.compile(
     r"(?i)pass(?:word|wort|phrase|code)?s?|pwd|pin|secrets?|tokens?|keys?|credentials?|bearer|login|auth"
@@ -60,8 +61,8 @@ def hook_calls_path(home: Path) -> Path:
 def mask_words(text: str) -> str:
     """Returns the plain words of a text; anything that could be a secret, such as letters mixed with digits, is hidden.
 
-    The word that follows `password`, `key` or a similar word is hidden too. A redactor knows more formats, but loading
-    one would take longer than a whole hook.
+    Names such as `heron.internal` and versions such as 3.12 are plain. The word that follows `password`, `key` or a
+    similar word is hidden too. A redactor knows more formats, but loading one would take longer than a whole hook.
     """
     words: list[str] = []
     follows_name = False

@@ -31,6 +31,8 @@ SUPPORTED = [
     ("I don't like tabs, use spaces.", "User prefers spaces over tabs."),
     ("Never use emojis. I mean it!", "User never wants emojis."),
     ("我不吃肉", "用户不吃肉"),
+    ("We use pnpm and not npm in the shop repository.", "Shop repository: use pnpm and not npm."),
+    ("Ich trinke keinen Kaffee, nur grünen Tee.", "Trinkt keinen Kaffee, nur grünen Tee."),
     ("The deploy key is in ~/.config/acme/deploy.toml", "Deploy key: ~/.config/acme/deploy.toml"),
 ]
 UNSUPPORTED = [
@@ -48,7 +50,10 @@ UNSUPPORTED = [
     ("I don't eat meat.", "User eats meat."),
     ("I eat meat.", "User does not eat meat."),
     ("I no longer live in Berlin, I live in Munich.", "User lives in Berlin."),
+    ("I no longer live in Berlin, I live in Munich.", "User lives in Berlin: yes."),
     ("Call me Sam, not Samantha.", "User is called Samantha."),
+    ("Ich trinke gern.", "User: Betrinkt."),
+    ("The public page is fine.", "Publish the private folder."),
     ("我不吃肉", "用户吃肉"),
 ]  # fmt: skip
 

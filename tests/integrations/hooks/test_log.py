@@ -32,6 +32,7 @@ def test_what_could_be_a_secret_is_not_logged(tmp_path: Path, prompt: str) -> No
 def test_ordinary_words_stay_readable() -> None:
     """Otherwise the list of prompts would be useless."""
     assert mask_words("How did we fix the flaky upload test, again?") == "How did we fix the flaky upload test, again?"
+    assert mask_words("Staging is heron.internal, Python 3.12.") == "Staging is heron.internal, Python 3.12."
     assert mask_words("run  a1b2c3d4e5 and\nx_9 now") == "run ••• and ••• now"
     assert len(mask_words("word " * 1000)) <= 160
 

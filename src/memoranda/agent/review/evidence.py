@@ -18,6 +18,7 @@ from memoranda.safety.fence import sanitize_context
 from memoranda.search.index.tokenizer import index_tokens, is_single_character, is_unspaced, token_spans, tokenize
 
 _MAX_SENTENCE_CHARS = 600
+_MIN_INFLECTED_CHARS = 6
 
 # Function words, and words with which an entry introduces a fact. They are not evidence and need none.
 _GRAMMAR = """
@@ -72,6 +73,22 @@ class ClauseWord:
 
     def is_in(self, tokens: frozenset[str]) -> bool:
         return all(token in tokens for token in self.tokens)
+
+    def is_form_of_one_in(self, tokens: frozenset[str]) -> bool:
+        """Whether the tokens have this word, or one that differs in its ending if the word is not `specific`."""
+        if self.specific or len(self.tokens) != 1:
+            return self.is_in(tokens)
+        return any(_differ_in_ending(self.tokens[0], token) for token in tokens)
+
+
+def _differ_in_ending(word: str, other: str) -> bool:
+    """Whether two words are equal but for a short ending, as German `trinkt` and `trinke`.
+
+    The index knows the endings of a few languages. Short words with the same beginning are often other words.
+    """
+    longer = max(len(word), len(other))
+    kept = longer - longer // 6
+    return longer >= _MIN_INFLECTED_CHARS and word[:kept] == other[:kept]
 
 
 def share(words: list[ClauseWord], tokens: frozenset[str]) -> float:
@@ -186,7 +203,8 @@ class UserEvidence:
                 continue
             if not any(_supports(window, words, new, known) for window in self._windows):
                 return UnsupportedClause(clause, self._missing_words(new))
-            if not self._agrees(new, denies(clause)):
+            # A label denies nothing by itself: "Shop: use pnpm, not npm" is what was said as "not npm in the shop".
+            if not self._agrees(new, denies(text if clause.endswith(":") else clause)):
                 return UnsupportedClause(clause, (), contrary=True)
         return None if has_content else UnsupportedClause(text.strip(), ())
 
@@ -236,4 +254,8 @@ def _supports(window: frozenset[str], words: list[ClauseWord], new: list[ClauseW
     if not all(word.is_in(together) for word in words if word.specific):
         return False
     # Words of the existing entry are not evidence for new ones.
-    return share(new, window) >= _MIN_SUPPORT
+    literal = share(new, window)
+    if literal == 0.0 or literal >= _MIN_SUPPORT:
+        return literal > 0.0
+    # Beside words that are the user's own, another form of one counts.
+    return sum(word.is_form_of_one_in(window) for word in new) / len(new) >= _MIN_SUPPORT
