@@ -2,6 +2,7 @@
 
 import logging
 import os
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,10 @@ import pytest
 
 import memoranda
 from memoranda.external import attach
+from memoranda.external.delivery import Delivery
 from memoranda.external.health import read_status
+from memoranda.external.outbox.jobs import Found
+from memoranda.external.outbox.record_feed import JobContent, RecordFeed
 from memoranda.home import config
 from memoranda.support.home import Home
 from tests.cli.terminal import Terminal
@@ -252,3 +256,34 @@ def test_what_a_person_changes_is_mirrored(tmp_path: Path) -> None:
         ["write", "remove", "user", "", "Lives here."],
         last,
     ]
+
+
+def test_a_delivery_that_is_still_read_when_its_home_closes_is_made_at_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its thread ends without an error, because the record that it reads is closed on purpose."""
+    home = diary_home(tmp_path)
+    _set(home, shutdown_seconds=0.01)
+    reading, closed, ended = threading.Event(), threading.Event(), threading.Event()
+    read, release = RecordFeed.content, Delivery._release_after_stop
+
+    def read_after_the_close(feed: RecordFeed, user: str, found: Found) -> JobContent | None:
+        reading.set()
+        assert closed.wait(GIVE_UP)
+        return read(feed, user, found)
+
+    def release_at_the_end(delivery: Delivery) -> None:
+        release(delivery)
+        ended.set()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RecordFeed, "content", read_after_the_close)
+        patch.setattr(Delivery, "_release_after_stop", release_at_the_end)
+        with memoranda.open(home) as memory, memory.session() as session:
+            with session.turn("Where do herons sleep?") as turn:
+                turn.done("In trees.")
+            assert reading.wait(GIVE_UP)
+        closed.set()
+        assert ended.wait(GIVE_UP)
+    with memoranda.open(home) as memory, memory.session():
+        wait_until(lambda: "In trees." in str(told(home)))

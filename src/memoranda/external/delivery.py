@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 
-from memoranda.errors import StorageError
+from memoranda.errors import HomeError, StorageError
 from memoranda.external.active_provider import ActiveProvider
 from memoranda.external.guarded_call import CallResult, PendingCall
 from memoranda.external.outbox.jobs import Job, NewJob
@@ -166,7 +166,8 @@ class Delivery:
                 self._renew_leases()
                 pause = self._deliver_due()
                 failures = 0
-            except StorageError as error:
+            except (StorageError, HomeError) as error:
+                # A home that was closed while this thread read the record is HomeError.
                 if self._stopped:
                     break
                 failures += 1
