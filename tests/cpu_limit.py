@@ -15,8 +15,9 @@ import pytest
 
 MAX_CPU_SECONDS = 1.0
 """For one test. Those that take over half of it are marked slow, so that no run fails by chance."""
-MAX_TOTAL_CPU_SECONDS = 170.0
-"""For all tests of `make test`, with collecting. They take about three quarters of it, in a fresh clone too."""
+MAX_TOTAL_CPU_SECONDS = 220.0
+"""For all tests of `make test`, collecting too. They take 125 on idle cores and 170 beside eight busy processes, whose
+share of the caches the fixed piece of work does not feel."""
 # What a thousand rounds of the fixed piece of work take on the machine that the limits were chosen on.
 _REFERENCE_SECONDS = 0.05 / 600
 _TESTS_PER_SAMPLE = 50
