@@ -22,7 +22,7 @@ class CuratedChange(TypedDict):
 
 
 class CurateAnswer(TypedDict):
-    """The changes; `applied` are the numbers of the changes in the journal, `refused` says what was not written."""
+    """The changes; `applied` has the number of the change for an undo, `refused` says what was not written."""
 
     changes: list[CuratedChange]
     applied: NotRequired[list[int]]

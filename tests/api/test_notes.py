@@ -8,6 +8,7 @@ import pytest
 import memoranda
 from memoranda.home import config
 from memoranda.memory.curated import change_history
+from memoranda.memory.curated.operations import Add, MemoryReceipt
 from memoranda.support.home import Home
 from memoranda.support.origin import PERSON
 
@@ -111,4 +112,22 @@ def test_with_make_room_the_oldest_of_least_use_moves_to_notes(tmp_path: Path) -
         assert memory.entries() == (*before[1:], ("Fact 9 " + "about crane " * 40).strip())
         assert memory.curated.notes is not None and [note.text for note in memory.curated.notes.all()] == [before[0]]
         change_history.undo(memory.curated, None, PERSON)
-        assert memory.entries() == before
+        assert memory.entries() == before and memory.curated.notes.all() == []
+
+
+def test_with_make_room_a_move_and_an_approval_make_room_too(tmp_path: Path) -> None:
+    """One undo takes back the move, and what it gave to notes."""
+    config.set_value(Home.at(tmp_path), "memory.when_full", "make_room")
+    with memoranda.open(tmp_path) as memory:
+        _fill(memory)
+        memory.remember("Fact 9 " + "about crane " * 40, "user")
+        before = memory.entries(), memory.entries("user")
+        answer = memory.call("memory", {"target": "user", "action": "move", "old_text": "crane", "to": "memory"})
+        assert answer["success"] and answer["moved_to_notes"] == [before[0][0]]
+        assert memory.entries() == (*before[0][1:], *before[1]) and memory.entries("user") == ()
+        change_history.undo(memory.curated, None, PERSON)
+        assert (memory.entries(), memory.entries("user")) == before and memory.curated.notes is not None
+        assert memory.curated.notes.all() == []
+        proposal = memory.curated.proposals.add("memory", [Add("Fact 8 " + "about stork " * 40)], PERSON, [None])
+        assert isinstance(memory.curated.approve(proposal), MemoryReceipt)
+        assert len(memory.curated.notes.all()) == 1

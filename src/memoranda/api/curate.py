@@ -6,11 +6,10 @@ from pathlib import Path
 
 from memoranda.api.services import HomeServices
 from memoranda.errors import MemorandaError
-from memoranda.memory.curated.operations import MemoryReceipt
 from memoranda.memory.curated.settings import project_in
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.types import CurateAnswer, CuratedChange
-from memoranda.upkeep.curator.curate import CURATOR, Curator, count_uses
+from memoranda.upkeep.curator.curate import CURATOR, Curator
 from memoranda.upkeep.curator.rules import CuratorChange
 
 _log = logging.getLogger(__name__)
@@ -25,19 +24,14 @@ def curate(
 
     Files, branches and commands that are gone are looked for in `directory`; a service has none.
     """
-    curator = Curator(
-        store,
-        lambda facts: count_uses(services.sessions_for(user), facts) if services.has_record else {},
-        lambda: services.sessions_for(user).items,
-        directory,
-    )
+    curator = Curator(store, directory)
     if not apply:
         return {"changes": [_as_data(change) for change in curator.propose()]}
-    done, results = curator.apply()
-    answer: CurateAnswer = {"changes": [_as_data(change) for change in done]}
-    answer["applied"] = [result.change for result in results if isinstance(result, MemoryReceipt) and result.change]
-    if refused := [result.message for result in results if not isinstance(result, MemoryReceipt)]:
-        answer["refused"] = refused
+    run = curator.apply()
+    answer: CurateAnswer = {"changes": [_as_data(change) for change in run.changes]}
+    answer["applied"] = [run.number] if run.number else []
+    if run.refused:
+        answer["refused"] = [refusal.message for refusal in run.refused]
     return answer
 
 

@@ -389,7 +389,7 @@ class Memory:
     def curate(self, apply: bool = False) -> "CurateAnswer":
         """What the curator would change in curated memory, by rules; with `apply` it is done.
 
-        Each file is one change, which one undo takes back. What leaves a file is kept as a note: an item in the
+        A run is one change, which one undo takes back. What leaves a file is kept as a note: an item in the
         namespace `("curated-notes", target)`. No model is asked.
         """
         from memoranda.api.curate import curate

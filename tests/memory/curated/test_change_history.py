@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memoranda.memory.curated import change_history
+from memoranda.memory.curated.moves import move_entry
 from memoranda.memory.curated.operations import MemoryReceipt, MemoryRefusal
 from memoranda.memory.curated.person_changes import empty_file
 from memoranda.memory.curated.settings import CuratedSettings, Target
@@ -232,16 +233,16 @@ def test_two_undos_at_the_same_time_are_one(store: MemoryStore, monkeypatch: pyt
     """Whether a change still stands is asked under the lock."""
     store.add("memory", "one")
     store.remove("memory", "one")
-    commit = MemoryStore.commit
+    commit_all = MemoryStore.commit_all
     other = open_store(store.directory)
 
-    def meanwhile(self: MemoryStore, draft: WriteRequest) -> MemoryReceipt | MemoryRefusal:
+    def meanwhile(self: MemoryStore, drafts: list[WriteRequest]) -> list[MemoryReceipt] | MemoryRefusal:
         with monkeypatch.context() as patch:
-            patch.setattr(MemoryStore, "commit", commit)
+            patch.setattr(MemoryStore, "commit_all", commit_all)
             assert isinstance(change_history.undo(other, 2, PERSON), MemoryReceipt)
-        return commit(self, draft)
+        return commit_all(self, drafts)
 
-    monkeypatch.setattr(MemoryStore, "commit", meanwhile)
+    monkeypatch.setattr(MemoryStore, "commit_all", meanwhile)
     assert isinstance(change_history.undo(store, 2, PERSON), MemoryRefusal)
     assert store.entries("memory") == ("one",)
 
@@ -351,3 +352,28 @@ def test_a_nul_that_another_program_wrote_can_be_brought_back(store: MemoryStore
     assert isinstance(store.remove("memory", "a", PERSON), MemoryReceipt)
     assert isinstance(change_history.undo(store, None, PERSON), MemoryReceipt)
     assert (directory / "MEMORY.md").read_bytes() == b"a\x00b\n\xc2\xa7\nother"
+
+
+def test_changes_of_several_targets_are_made_and_undone_together(store: MemoryStore) -> None:
+    """A move is such a change; either file names it, and an undo that no longer fits one file changes neither."""
+    store.add("memory", "Ana likes tea.")
+    store.add("memory", "two")
+    assert isinstance(move_entry(store, "memory", "tea", "user", PERSON), MemoryReceipt)
+    added, removed = change_history.log(store)[-2:]
+    assert added.group == removed.group == added.number
+    store.remove("user", "tea", PERSON)
+    assert isinstance(change_history.undo(store, removed.number, PERSON), MemoryRefusal)
+    assert store.entries("memory") == ("two",)
+    for number in (None, added.number):
+        assert isinstance(change_history.undo(store, number, PERSON), MemoryReceipt)
+    assert (store.entries("memory"), store.entries("user")) == (("Ana likes tea.", "two"), ())
+
+
+def test_a_change_of_several_targets_that_one_of_them_refuses_changes_none(directory: Path) -> None:
+    """Here the other file is full."""
+    store = open_store(directory, CuratedSettings(user_char_limit=10))
+    store.add("memory", "Ana likes green tea.")
+    outcome = move_entry(store, "memory", "tea", "user", PERSON)
+    assert isinstance(outcome, MemoryRefusal) and (outcome.target, outcome.reason) == ("user", "over_budget")
+    assert (store.entries("memory"), store.entries("user")) == (("Ana likes green tea.",), ())
+    assert len(change_history.log(store)) == 1

@@ -1,18 +1,24 @@
 """The curator tidies up by rules, drops nothing, and gives way to whatever else writes."""
 
+import os
+import shutil
 import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import memoranda
 from memoranda.memory.curated import change_history
-from memoranda.memory.curated.operations import MemoryReceipt
+from memoranda.memory.curated.notes import Notes
+from memoranda.memory.curated.operations import MemoryReceipt, MemoryRefusal
 from memoranda.memory.curated.settings import NOTES_NAMESPACE
+from memoranda.memory.record.items import Items
 from memoranda.support.origin import PERSON
-from memoranda.upkeep.curator.curate import Curator
+from tests.forked import forking
 
 OLD, NEW, OTHER = "The API listens on port 8080.", "The API listens on port 9090.", "Anna owns billing."
 
@@ -128,58 +134,145 @@ def test_a_file_that_the_project_no_longer_has_is_noticed(tmp_path: Path, monkey
         assert (change["rule"], change["before"]) == ("gone", ["Publish with tools/release.sh."])
 
 
-def test_a_write_during_a_run_wins(memory: memoranda.Memory) -> None:
-    """The run plans again on what is there now."""
-    calls: list[int] = []
+@contextmanager
+def _before_the_first_note(memory: memoranda.Memory, act: Callable[[], object]) -> Iterator[None]:
+    """Something that happens when a run has planned and stores its first note."""
+    acts = [act]
 
-    def notes() -> object:
-        if not calls:
-            calls.append(1)
-            memory.curated.replace("memory", NEW, "The API listens on port 7070.", PERSON)
+    def items() -> Items:
+        if acts:
+            acts.pop()()
         return memory.sessions.items
 
-    curator = Curator(memory.curated, lambda facts: {}, notes)  # type: ignore[arg-type]
-    curator.apply()
-    assert memory.entries() == (OTHER, "The API listens on port 7070.")
+    memory.curated.notes = Notes(items)
+    yield
+    assert not acts
+    memory.curated.notes = Notes(lambda: memory.sessions.items)
+
+
+def test_a_write_during_a_run_wins(memory: memoranda.Memory) -> None:
+    """The run plans again on what is there now."""
+    port = "The API listens on port 7070."
+    with _before_the_first_note(memory, lambda: memory.curated.replace("memory", NEW, port, PERSON)):
+        memory.curate(apply=True)
+    assert memory.entries() == (OTHER, port)
     assert change_history.log(memory.curated)[-2].actor == "person"
 
 
-def test_a_hand_edit_during_a_run_wins(memory: memoranda.Memory) -> None:
-    """What a person types into the file is kept."""
-    calls: list[int] = []
-
-    def notes() -> object:
-        if not calls:
-            calls.append(1)
-            path = memory.curated.path("memory")
-            path.write_text(f"{path.read_text()}\n§\nTyped by hand.")
-        return memory.sessions.items
-
-    Curator(memory.curated, lambda facts: {}, notes).apply()  # type: ignore[arg-type]
-    assert memory.entries() == (OTHER, NEW, "Typed by hand.")
+def test_a_hand_edit_during_a_run_wins_in_every_file(memory: memoranda.Memory) -> None:
+    """What a person types into one file is kept, and the others are curated all the same; no note is left over."""
+    memory.remember(OLD, "user")
+    memory.remember(NEW, "user")
+    path = memory.curated.path("memory")
+    with _before_the_first_note(memory, lambda: path.write_text(f"{OLD}\n§\nTyped by hand.")):
+        memory.curate(apply=True)
+    assert (memory.entries(), memory.entries("user")) == ((OLD, "Typed by hand."), (NEW,))
+    assert [(note.text, note.owner) for note in Notes(lambda: memory.sessions.items).all()] == [(OLD, "user")]
 
 
-_KILLED = """
-import os, sys, memoranda
-from memoranda.upkeep.curator.curate import Curator
-memory = memoranda.open(sys.argv[1])
-class Items:
-    def put(self, *args, **options):
-        memory.sessions.items.put(*args, **options)
-        os._exit(9)
-Curator(memory.curated, lambda facts: {}, Items).apply()
-"""
+def test_two_equal_entries_become_one(memory: memoranda.Memory) -> None:
+    """As a person may have left them in the file; the next run finds nothing."""
+    memory.curated.path("user").write_text(f"{OTHER}\n§\n{OTHER}")
+    memory.curate(apply=True)
+    assert memory.entries("user") == (OTHER,)
+    assert memory.curate()["changes"] == []
+
+
+def _fill_all(memory: memoranda.Memory) -> None:
+    for target in ("user", "project:github.com/acme/one", "project:github.com/acme/two"):
+        for text in (OLD, NEW):
+            memory.remember(text, target)
+
+
+def _everything(memory: memoranda.Memory) -> dict[str, tuple[str, ...]]:
+    return {target: memory.curated.entries(target) for target in memory.curated.storage.targets()}
+
+
+def test_one_undo_takes_a_run_over_all_files_back(memory: memoranda.Memory) -> None:
+    """Entries and notes are as before, and another undo does the run again."""
+    _fill_all(memory)
+    before = _everything(memory)
+    (number,) = memory.curate(apply=True)["applied"]
+    after = _everything(memory)
+    assert [len(before[target]) - len(after[target]) for target in before] == [1, 1, 1, 1] and len(_notes(memory)) == 4
+    outcome = change_history.undo(memory.curated, None, PERSON)
+    assert isinstance(outcome, MemoryReceipt)
+    assert (_everything(memory), _notes(memory)) == (before, [])
+    assert isinstance(change_history.undo(memory.curated, number, PERSON), MemoryRefusal)
+    assert isinstance(change_history.undo(memory.curated, outcome.change, PERSON), MemoryReceipt)
+    assert (_everything(memory), len(_notes(memory))) == (after, 4)
+
+
+def test_an_undo_that_no_longer_fits_one_file_changes_none(memory: memoranda.Memory) -> None:
+    """All of a run is taken back, or nothing."""
+    _fill_all(memory)
+    memory.remember("We switched to uv yesterday.", "user")
+    dated = memory.curated.path("user").read_text().split("\n§\n")[-1]
+    memory.curated.path("user").write_text(f"{OLD}\n§\n{NEW}\n§\nWe switched to uv yesterday.")
+    memory.curate(apply=True)
+    memory.curated.remove("user", dated[:20], PERSON)
+    before = _everything(memory)
+    assert isinstance(change_history.undo(memory.curated, 10, PERSON), MemoryRefusal)
+    assert _everything(memory) == before
+
+
+_STEPS = ("open", "write", "fsync", "replace", "close", "unlink", "ftruncate")
+
+
+def _dies_at(step: int, home: Path) -> bool:
+    """Curate in a forked process that dies right before its n-th system call; False when it got through."""
+    child = os.fork()
+    if child == 0:
+        left = [step]
+        with memoranda.open(home) as memory:
+            assert memory.curated.entries("memory") and memory.sessions.items.list_items() == []
+            for name in _STEPS:
+                real = getattr(os, name)
+
+                def dying(*arguments: object, _real: Any = real, **more: object) -> object:
+                    left[0] -= 1
+                    if left[0] == 0:
+                        os._exit(9)
+                    return _real(*arguments, **more)
+
+                setattr(os, name, dying)
+            os._exit(0 if memory.curate(apply=True)["applied"] else 1)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status in (0, 9)
+    return status == 9
 
 
 @pytest.mark.slow
-def test_a_curator_that_is_killed_leaves_the_old_entries(memory: memoranda.Memory) -> None:
-    """It dies after the note was stored; the next run completes what it began, and notes nothing twice."""
-    result = subprocess.run([sys.executable, "-c", _KILLED, str(memory.home.base)], check=False)
-    assert result.returncode == 9
-    assert memory.entries() == (OLD, OTHER, NEW)
-    memory.curate(apply=True)
-    assert memory.entries() == (OTHER, NEW)
-    assert _notes(memory) == [OLD]
+@forking
+def test_dying_at_any_step_leaves_the_old_or_the_new_state_of_all_files(tmp_path: Path) -> None:
+    """The next one who opens the home sees it; the journal agrees, nothing is left over, and a run completes it."""
+    made = tmp_path / "made"
+    with memoranda.open(made) as memory:
+        for target in ("memory", "user", "project:github.com/acme/one"):
+            for text in (OLD, NEW):
+                memory.remember(text, target)
+        memory.sessions.items.put(("x",), "k", 1)
+        memory.sessions.items.delete(("x",), "k")
+        old = _everything(memory)
+    new = {target: (NEW,) for target in old}
+    seen = []
+    for step in count(1):
+        home = shutil.copytree(made, tmp_path / str(step))
+        if not _dies_at(step, home):
+            break
+        with memoranda.open(home) as memory:
+            found = _everything(memory)
+            seen.append(found)
+            assert found in (old, new), (step, found)
+            assert not memory.curated.storage.leftovers() and memory.curated.journal.find_loss() == ""
+            for target in found:
+                assert memory.curated.journal.entries_after(target) == list(found[target])
+            memory.curate(apply=True)
+            assert _everything(memory) == new and len(_notes(memory)) == 3
+            assert "outside" not in [change.action for change in memory.curated.journal.changes()]
+            assert isinstance(change_history.undo(memory.curated, None, PERSON), MemoryReceipt)
+            assert (_everything(memory), _notes(memory)) == (old, [])
+    assert old in seen and new in seen
 
 
 @pytest.mark.parametrize(("mode", "entries"), [("off", 3), ("propose", 3), ("auto", 2)])

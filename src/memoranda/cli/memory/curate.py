@@ -17,7 +17,7 @@ _NOTHING = "Nothing to tidy up."
 
 
 @click.command(epilog=_EPILOG)
-@click.option("--apply", is_flag=True, help="Do it: one change per file, which one undo takes back.")
+@click.option("--apply", is_flag=True, help="Do it: one change, which one undo takes back.")
 @memory_options
 def command(apply: bool) -> None:
     """Show what rules would tidy up: said twice, contained, replaced, expired, gone, or of least use in a full memory.

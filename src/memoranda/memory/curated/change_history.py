@@ -4,13 +4,13 @@ An entry that is still true is confirmed, which changes no file and adds a line 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from memoranda.memory.curated import refusals
 from memoranda.memory.curated.entry_scanner import ScannedEntry
-from memoranda.memory.curated.journal import FROM_NOTES, TO_NOTES, MemoryChange, next_change, restate
-from memoranda.memory.curated.memory_file import list_backups
+from memoranda.memory.curated.journal import MemoryChange, next_change, restate
+from memoranda.memory.curated.memory_file import handle, list_backups
 from memoranda.memory.curated.operations import (
     EntryEdit,
     EntryPlan,
@@ -63,43 +63,36 @@ def difference_since(store: MemoryStore, target: Target, number: int) -> EntryDi
 def undo(store: MemoryStore, number: int | None, origin: Origin) -> MemoryReceipt | MemoryRefusal:
     """Undo one change (by default the latest that was not undone), as a new change of its own.
 
-    Other entries may have changed since; only the entries that the change wrote must still exist.
+    Changes that were made together are undone together, with the notes that they made. Other entries may have changed
+    since; only the entries that the change wrote must still exist.
     """
     changes = [change for change in log(store) if number is not None or store.settings.enabled(change.target)]
     change = find_undoable(changes, number, lambda change: bool(change.edits) and change.action != "found")
     if change is None:
         target: Target = next((change.target for change in changes if change.number == number), "memory")
         return refusals.nothing_to_undo(target, number)
-    together = [each for each in changes if change.number in (each.number, each.group) or each.number == change.group]
-    undone = undone_numbers(changes)
-    outcome: MemoryReceipt | MemoryRefusal = refusals.nothing_to_undo(change.target, number)
-    for each in sorted(together, key=lambda each: -each.number):
-        if each.number not in undone:
-            outcome = _undo_one(store, each, origin)
-            if isinstance(outcome, MemoryRefusal):
-                break
-    return outcome
+    undone, group = undone_numbers(changes), change.group or change.number
+    together = [each for each in changes if (each.group or each.number) == group and each.number not in undone]
+    outcome = store.commit_all([_undo_request(each, origin) for each in reversed(together)])
+    if isinstance(outcome, MemoryRefusal):
+        return outcome
+    return replace(outcome[-1], message=" ".join(receipt.message for receipt in reversed(outcome)))
 
 
-def _undo_one(store: MemoryStore, change: MemoryChange, origin: Origin) -> MemoryReceipt | MemoryRefusal:
-    outcome = store.commit(
-        WriteRequest(
-            change.target,
-            "undo",
-            origin,
-            partial(_reverse, change),
-            done=f"Undid change {change.number} ({change.action}) in {file_name(change.target)}.",
-            refers_to=change.number,
-            restores=frozenset(edit.before for edit in change.edits if edit.before is not None),
-        )
+def _undo_request(change: MemoryChange, origin: Origin) -> WriteRequest:
+    before = {handle(edit.before): edit.before for edit in change.edits if edit.before is not None}
+    after = {handle(edit.after): edit.after for edit in change.edits if edit.after is not None}
+    return WriteRequest(
+        change.target,
+        "undo",
+        origin,
+        partial(_reverse, change),
+        done=f"Undid change {change.number} ({change.action}) in {file_name(change.target)}.",
+        refers_to=change.number,
+        restores=frozenset(before.values()),
+        to_notes={after[name]: owner for name, owner in change.from_notes.items() if name in after},
+        from_notes={before[name]: owner for name, owner in change.to_notes.items() if name in before},
     )
-    if isinstance(outcome, MemoryReceipt) and change.action == "move" and store.notes is not None:
-        for edit in change.edits:
-            if change.note == TO_NOTES and edit.before is not None:
-                store.notes.remove(edit.before, change.target)
-            elif change.note == FROM_NOTES and edit.after is not None:
-                store.notes.add(edit.after, change.target, origin)
-    return outcome
 
 
 def undo_outside_change(store: MemoryStore, target: Target, origin: Origin) -> MemoryReceipt | MemoryRefusal:

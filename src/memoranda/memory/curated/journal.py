@@ -33,9 +33,6 @@ MemoryAction = Literal[
 
 APPROVED = "approved by a person"
 """The note of a change that a person approved."""
-TO_NOTES = "to notes"
-FROM_NOTES = "from notes"
-"""The notes of moves to and from the items of the record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +40,9 @@ class MemoryChange:
     """One line of the journal; `refers_to` is the number of the change that an undo or a void cancels.
 
     `sources` says of entries, by their handles, what untrusted text may have suggested them (`Origin.sources`), and
-    `until` their last days. `message` is the user's message that the change followed. `group` is the number of an
-    earlier change that is undone together with this one.
+    `until` their last days. `to_notes` and `from_notes` name entries that became notes and notes that became entries,
+    with the target that the note belongs to. `message` is the user's message that the change followed. Changes that
+    were made together have the number of the first as their `group`.
     """
 
     number: int
@@ -59,6 +57,8 @@ class MemoryChange:
     note: str = ""
     sources: dict[str, list[str]] = field(default_factory=dict)
     until: dict[str, str] = field(default_factory=dict)
+    to_notes: dict[str, str] = field(default_factory=dict)
+    from_notes: dict[str, str] = field(default_factory=dict)
     message: int | None = None
     group: int | None = None
 
@@ -91,17 +91,37 @@ def next_change(
 class MemoryJournal(Journal[MemoryChange]):
     """The journal of one user's memory. Appending and purging need its lock."""
 
-    OPTIONAL_FIELDS = frozenset({"sources", "until", "message", "group"})
+    OPTIONAL_FIELDS = frozenset({"sources", "until", "to_notes", "from_notes", "message", "group"})
 
     def __init__(self, lines: JournalLines) -> None:
         super().__init__(lines, _from_record, [item.name for item in fields(MemoryChange)])
 
-    def void_of(self, change: MemoryChange) -> MemoryChange:
-        """The line that cancels the newest change; its heads are those of the line before that change."""
-        before = [earlier for earlier in self.changes() if earlier.number < change.number]
-        heads = before[-1].heads if before else {}
-        number, actor = change.number + 1, MEMORANDA.actor
-        return MemoryChange(number, change.target, "void", actor, "", (), dict(heads), refers_to=change.number)
+    def newest(self) -> list[MemoryChange]:
+        """The newest change, with those that were made together with it; nothing if it is void."""
+        last = self.last()
+        if last is None or last.action == "void" or last.target not in last.heads:
+            return []
+        return [last] if last.group is None else [change for change in self.changes() if change.group == last.group]
+
+    def heads_before(self, number: int) -> dict[str, str]:
+        """The fingerprints of the files before a change."""
+        before = [earlier for earlier in self.changes() if earlier.number < number]
+        return before[-1].heads if before else {}
+
+    def voids_of(self, changes: Sequence[MemoryChange]) -> list[MemoryChange]:
+        """The lines that cancel some of the newest changes: each file has the fingerprint from before them."""
+        last, before = self.last(), self.heads_before(changes[0].group or changes[0].number)
+        assert last is not None
+        heads, lines = dict(last.heads), []
+        for number, change in enumerate(changes, start=last.number + 1):
+            heads.pop(change.target, None)
+            heads |= {target: head for target, head in before.items() if target == change.target}
+            lines.append(
+                MemoryChange(
+                    number, change.target, "void", MEMORANDA.actor, "", (), dict(heads), refers_to=change.number
+                )
+            )
+        return lines
 
     def sources(self) -> dict[str, tuple[str, ...]]:
         """The untrusted sources of entries, by their handles; an entry that a person wrote or approved has none."""
@@ -165,7 +185,7 @@ def restate(
     note = "history purged"
     return replace(
         change, target=target, action="found", edits=edits, heads=heads, refers_to=None, note=note, sources=known,
-        until=last_days, message=None, group=None,
+        until=last_days, to_notes={}, from_notes={}, message=None, group=None,
     )  # fmt: skip
 
 
@@ -185,11 +205,12 @@ def _is_valid(change: MemoryChange) -> bool:
         return False
     if not isinstance(change.sources, dict) or not all(isinstance(names, list) for names in change.sources.values()):
         return False
-    if not isinstance(change.until, dict):
+    by_handle = (change.until, change.to_notes, change.from_notes)
+    if not all(isinstance(each, dict) for each in by_handle):
         return False
     names = [name for listed in change.sources.values() for name in listed]
     texts: list[object] = [change.actor, change.session, change.at, change.note, *change.heads.values(), *names]
-    texts += change.until.values()
+    texts += [text for each in by_handle for text in each.values()]
     numbers: list[object] = [change.number, change.refers_to or 0, change.message or 0, change.group or 0]
     for edit in change.edits:
         sides = [side for side in (edit.before, edit.after) if side is not None]

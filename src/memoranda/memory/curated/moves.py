@@ -1,14 +1,12 @@
 """Writes notes, and moves entries between targets and notes.
 
-What a move adds is durable before anything is removed, so a killed move leaves an entry twice at most. One undo takes
-it back.
+A move is one change of both targets, which one undo takes back.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from memoranda.memory.curated import refusals
-from memoranda.memory.curated.journal import FROM_NOTES, TO_NOTES
 from memoranda.memory.curated.operations import (
     Add,
     Ambiguous,
@@ -96,22 +94,16 @@ def move_entry(store: MemoryStore, source: Target, old_text: str, to: Target, or
     if not isinstance(found, int):
         problem = NoMatch(1, ()) if found is None else Ambiguous(1, found)
         return refusals.unmatched(source, problem)
-    text = known[found]
+    text, done = known[found], f"Moved to {file_name(to)}."
     if to == NOTES:
-        assert store.notes is not None
-        until = next((each.until for each in store.facts(source) if each.entry.text == text), "")
-        store.notes.add(text, source, origin, until)
-        return store.commit(_removal(source, text, origin, "Moved to notes: search finds it.", TO_NOTES))
-    note = FROM_NOTES if source == NOTES else f"from {source}"
-    added = store.commit(_addition(to, text, origin, f"Moved to {file_name(to)}.", note))
-    if isinstance(added, MemoryRefusal):
-        return added
-    if source == NOTES:
-        assert store.notes is not None
-        store.notes.remove(text, owner)
-        return added
-    removed = store.commit(_removal(source, text, origin, f"Moved to {file_name(to)}.", f"to {to}", added.change))
-    return removed if isinstance(removed, MemoryRefusal) else added
+        requests = [_removal(source, text, origin, "Moved to notes: search finds it.", "to notes", {text: source})]
+    elif source == NOTES:
+        requests = [_addition(to, text, origin, done, "from notes", {text: owner})]
+    else:
+        requests = [_addition(to, text, origin, done, f"from {source}", {})]
+        requests.append(_removal(source, text, origin, done, f"to {to}", {}))
+    outcome = store.commit_all(requests, make_room=True)
+    return outcome if isinstance(outcome, MemoryRefusal) else outcome[0]
 
 
 def _texts(store: MemoryStore, source: Target, owner: Target) -> list[str]:
@@ -120,15 +112,21 @@ def _texts(store: MemoryStore, source: Target, owner: Target) -> list[str]:
     return [entry.text for entry in store.view(source).entries]
 
 
-def _addition(target: Target, text: str, origin: Origin, done: str, note: str) -> WriteRequest:
-    return WriteRequest(target, "move", origin, lambda current: plan(current, [Add(text)]), done, note=note)
+def _addition(
+    target: Target, text: str, origin: Origin, done: str, note: str, from_notes: Mapping[str, Target]
+) -> WriteRequest:
+    return WriteRequest(
+        target, "move", origin, lambda current: plan(current, [Add(text)]), done, note=note, from_notes=from_notes
+    )
 
 
-def _removal(target: Target, text: str, origin: Origin, done: str, note: str, group: int | None = None) -> WriteRequest:
+def _removal(
+    target: Target, text: str, origin: Origin, done: str, note: str, to_notes: Mapping[str, Target]
+) -> WriteRequest:
     def remove(current: Sequence[str]) -> EntryPlan:
         if text not in current:
             return EntryPlan(tuple(current), ())
         index = list(current).index(text)
         return EntryPlan((*current[:index], *current[index + 1 :]), (EntryEdit(index, text, None),))
 
-    return WriteRequest(target, "move", origin, remove, done, note=note, group=group)
+    return WriteRequest(target, "move", origin, remove, done, note=note, to_notes=to_notes)

@@ -43,11 +43,14 @@ class Notes:
     def __init__(self, items: "Callable[[], Items]") -> None:
         self._items = items
 
-    def add(self, text: str, owner: Target, origin: Origin, until: str = "") -> None:
-        """Store a note durably; the same text of the same target is one note."""
+    def add(self, text: str, owner: Target, origin: Origin, until: str = "") -> bool:
+        """Store a note durably; False if there was one already: the same text of the same target is one note."""
         value = {"text": text, "from": owner, "at": utc_timestamp(), "actor": origin.actor, "session": origin.session}
         value |= {"until": until} if until else {}
-        self._items().put((NOTES_NAMESPACE, owner), _key(text), value, index=["text"])
+        items, place = self._items(), ((NOTES_NAMESPACE, owner), _key(text))
+        is_new = items.get(*place) is None
+        items.put(*place, value, index=["text"])
+        return is_new
 
     def remove(self, text: str, owner: Target) -> bool:
         return self._items().delete((NOTES_NAMESPACE, owner), _key(text))

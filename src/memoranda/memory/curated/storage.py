@@ -20,8 +20,9 @@ from memoranda.storage.files.journal import JournalLines
 from memoranda.storage.files.journal_file import LineFile
 from memoranda.storage.files.journaled_writer import JournaledWriter, WriteFailure, was_never_published, write_failure
 from memoranda.storage.files.named_texts import Document, NamedFiles, NamedTexts
-from memoranda.support.durable_files import staged_path
+from memoranda.support.durable_files import publish, staged_path
 from memoranda.support.home import projects_beside
+from memoranda.support.text_file import ABSENT
 
 ALLOWANCES = "allowed.json"
 FORGOTTEN = "forgotten.json"
@@ -72,14 +73,13 @@ class MemoryStorage(ABC):
         return None
 
     @abstractmethod
-    def replace(
+    def replace_all(
         self,
-        found: WritableState,
-        content: bytes,
+        writes: Sequence[tuple[WritableState, bytes]],
         lines: Sequence[MemoryChange],
         before_publish: Callable[[], None],
     ) -> WriteFailure | None:
-        """Store the lines in the journal and the content in place of what was `found`: both, or neither.
+        """Store the lines in the journal and each content in place of what was found: everything, or nothing.
 
         Needs the lock. `before_publish` is called when only the content is missing; what it stores may remain if the
         content cannot be stored.
@@ -142,9 +142,28 @@ class FileStorage(JournaledWriter[MemoryChange], MemoryStorage):
         return {target: path for target, path in staged.items() if os.path.lexists(path)}
 
     def _settle(self) -> None:
-        for target, staged in self._staged().items():
-            last = self.journal.last()
-            head = last.heads.get(target) if last and last.target == target else None
-            if last and head is not None and was_never_published(staged, self.path(target), head):
-                self.journal.append([self.journal.void_of(last)])
-            os.unlink(staged)
+        staged = self._staged()
+        if not staged:
+            return
+        written = self.journal.newest()
+        missing = [
+            change
+            for change in written
+            if change.target in staged
+            and was_never_published(staged[change.target], self.path(change.target), change.heads[change.target])
+        ]
+        if len(missing) < len(written):
+            # Some files of the change were replaced, so it has happened.
+            missing = [change for change in missing if not self._complete(change, written[0].number)]
+        if missing:
+            self.journal.append(self.journal.voids_of(missing))
+        for path in self._staged().values():
+            os.unlink(path)
+
+    def _complete(self, change: MemoryChange, first: int) -> bool:
+        """Publish what is staged; False if the file is no longer as it was before the change, and so is left alone."""
+        state = self.read(change.target, None)
+        is_as_before = getattr(state, "fingerprint", "") == self.journal.heads_before(first).get(change.target, ABSENT)
+        if is_as_before:
+            publish(self.path(change.target))
+        return is_as_before

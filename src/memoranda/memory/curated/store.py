@@ -240,10 +240,8 @@ class MemoryStore:
         request = _build_request(target, wanted, origin, allow)
         if not origin.explicit and (self.settings.write_approval != "off" or self._needs_approval(request)):
             return self._propose(request, wanted)
-        outcome = self.commit(request)
-        if isinstance(outcome, MemoryRefusal) and outcome.reason == "over_budget":
-            outcome = self._make_room(request, outcome)
-        return _explain_merge(request, outcome)
+        outcome = self.commit_all([request], make_room=True)
+        return outcome if isinstance(outcome, MemoryRefusal) else _explain_merge(request, outcome[0])
 
     def approve(self, proposal: Proposal) -> MemoryReceipt | MemoryRefusal:
         """Carry out a proposal, if it still changes the same entries that the person was shown."""
@@ -256,24 +254,62 @@ class MemoryStore:
                 return refusals.proposal_outdated(proposal.target, proposal.id)
             return planned
 
-        outcome = self.commit(with_changes(request, plan=plan_as_shown, note=APPROVED))
-        if isinstance(outcome, MemoryReceipt):
-            try:
-                self.proposals.remove(proposal)
-            except (OSError, StorageError) as error:
-                reason = error.strerror if isinstance(error, OSError) else error
-                message = f"{outcome.message} The proposal could not be removed from the queue ({reason})."
-                return with_changes(outcome, message=message)
-        return outcome
+        outcome = self.commit_all([with_changes(request, plan=plan_as_shown, note=APPROVED)], make_room=True)
+        if isinstance(outcome, MemoryRefusal):
+            return outcome
+        try:
+            self.proposals.remove(proposal)
+        except (OSError, StorageError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            message = f"{outcome[0].message} The proposal could not be removed from the queue ({reason})."
+            return with_changes(outcome[0], message=message)
+        return outcome[0]
 
     def commit(self, request: WriteRequest) -> MemoryReceipt | MemoryRefusal:
-        """Carry out any other change (edit, reset, undo) on the same write path."""
-        if not self.settings.enabled(request.target):
-            return refusals.disabled(request.target)
-        outcome = self.commit_unannounced(request)
-        if isinstance(outcome, MemoryReceipt) and outcome.edits:
-            self.written(outcome, request.origin)
+        """Carry out any other change (edit, reset) on the same write path."""
+        outcome = self.commit_all([request])
+        return outcome if isinstance(outcome, MemoryRefusal) else outcome[0]
+
+    def commit_all(
+        self, requests: Sequence[WriteRequest], *, make_room: bool = False
+    ) -> list[MemoryReceipt] | MemoryRefusal:
+        """Carry out changes of different targets, which one undo takes back: all of them, or none.
+
+        What becomes a note is a note before it leaves its file, so that it is never in neither. With `make_room`, a
+        full target gives what is of least use to notes, if the settings say so.
+        """
+        for request in requests:
+            if not self.settings.enabled(request.target):
+                return refusals.disabled(request.target)
+        noted = self._add_notes(requests)
+        outcome = self._writer.commit_all(requests)
+        if isinstance(outcome, MemoryRefusal):
+            for text, owner in noted:
+                self._remove_note(text, owner)
+            roomy = self._with_room(requests, outcome) if make_room and outcome.reason == "over_budget" else None
+            return self.commit_all(roomy) if roomy else outcome
+        for request, receipt in zip(requests, outcome, strict=True):
+            for text, owner in request.from_notes.items():
+                self._remove_note(text, owner)
+            if receipt.edits:
+                self.written(receipt, request.origin)
         return outcome
+
+    def _add_notes(self, requests: Sequence[WriteRequest]) -> list[tuple[str, Target]]:
+        """Store what requests give to notes; returns those that did not exist before."""
+        new: list[tuple[str, Target]] = []
+        for request in requests if self.notes is not None else ():
+            assert self.notes is not None
+            facts = self.facts(request.target) if request.to_notes else []
+            until = {each.entry.text: each.until for each in facts}
+            for text, owner in request.to_notes.items():
+                if self.notes.add(text, owner, request.origin, until.get(text, "")):
+                    new.append((text, owner))
+        return new
+
+    def _remove_note(self, text: str, owner: Target) -> None:
+        if self.notes is not None:
+            self.notes.remove(text, owner)
 
     def commit_unannounced(self, request: WriteRequest) -> MemoryReceipt | MemoryRefusal:
         """Carry out a change without calling `written`, even in a target that is switched off: for forgetting."""
@@ -301,21 +337,21 @@ class MemoryStore:
             raise StorageError(refusals.no_project(self.settings).message)
         return self.project
 
-    def _make_room(self, request: WriteRequest, refusal: MemoryRefusal) -> MemoryReceipt | MemoryRefusal:
-        """Carry out a request after what is of least use has moved to notes, if the settings want that."""
+    def _with_room(self, requests: Sequence[WriteRequest], refusal: MemoryRefusal) -> list[WriteRequest]:
+        """The requests, so that what is of least use in the full target moves to notes; nothing if that is not enough.
+
+        Only if the settings want that.
+        """
         if self.notes is None or self.settings.when_full != "make_room":
-            return refusal
+            return []
+        request = next(each for each in requests if each.target == refusal.target)
         target, facts = request.target, self.facts(request.target)
         planned = request.plan([each.entry.text for each in facts])
         if not isinstance(planned, EntryPlan):
-            return refusal
+            return []
         surplus = size(planned.entries) - self.settings.limit(target)
         leaving = choose_leaving(facts, self.uses(facts), {edit.after for edit in planned.edits}, surplus)
-        if not leaving:
-            return refusal
-        gone = tuple(each.entry.text for each in leaving)
-        for each in leaving:
-            self.notes.add(each.entry.text, target, request.origin, each.until)
+        gone = {each.entry.text: target for each in leaving}
 
         def plan_without(current: Sequence[str]) -> EntryPlan | NoMatch | Ambiguous | MemoryRefusal:
             smaller = request.plan([text for text in current if text not in gone])
@@ -323,10 +359,15 @@ class MemoryStore:
                 return smaller
             return EntryPlan(smaller.entries, rewrite_edits(current, smaller.entries))
 
-        outcome = self.commit(with_changes(request, action="batch", plan=plan_without, note="made room: see the notes"))
-        if isinstance(outcome, MemoryRefusal):
-            return outcome
-        return with_changes(outcome, message=f"{outcome.message} {len(gone)} moved to notes.", moved=gone)
+        roomy = with_changes(
+            request,
+            action="move" if request.action == "move" else "batch",
+            plan=plan_without,
+            to_notes={**request.to_notes, **gone},
+            done=f"{request.done} {len(gone)} moved to notes.",
+            note=request.note or "made room: see the notes",
+        )
+        return [roomy if each is request else each for each in requests] if gone else []
 
     def _expired(self, target: Target) -> frozenset[str]:
         """The entries whose last day is over: they stay in the file, and no prompt shows them."""
@@ -462,12 +503,7 @@ def canonical_operation(operation: Operation) -> Operation:
     return Replace(canonical(operation.old_text), content, until)
 
 
-def _explain_merge(request: WriteRequest, outcome: MemoryReceipt | MemoryRefusal) -> MemoryReceipt | MemoryRefusal:
-    if (
-        request.action == "replace"
-        and isinstance(outcome, MemoryReceipt)
-        and outcome.edits
-        and outcome.edits[0].after is None
-    ):
+def _explain_merge(request: WriteRequest, outcome: MemoryReceipt) -> MemoryReceipt:
+    if request.action == "replace" and outcome.edits and outcome.edits[0].after is None and not outcome.moved:
         return with_changes(outcome, message="That text is an entry already, so the one it replaces was removed.")
     return outcome

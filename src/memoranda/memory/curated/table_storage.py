@@ -242,13 +242,17 @@ class TableStorage(MemoryStorage):
         """Lock the memory of this user in one transaction; how long to wait is a property of the engine."""
         return self.rows.exclusive()
 
-    def replace(
-        self, found: WritableState, content: bytes, lines: Sequence[MemoryChange], before_publish: Callable[[], None]
+    def replace_all(
+        self,
+        writes: Sequence[tuple[WritableState, bytes]],
+        lines: Sequence[MemoryChange],
+        before_publish: Callable[[], None],
     ) -> WriteFailure | None:
-        """Store lines and content in the transaction of the lock, in which `found` was read."""
+        """Store lines and contents in the transaction of the lock, in which the texts were read."""
         self.journal.append(lines)
         before_publish()
-        self.texts.write(found.path.relative_to(self.texts.path("")).as_posix(), content)
+        for found, content in writes:
+            self.texts.write(found.path.relative_to(self.texts.path("")).as_posix(), content)
         return None
 
 

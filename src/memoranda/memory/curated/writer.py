@@ -55,7 +55,8 @@ class WriteRequest:
     `seen` is the fingerprint of the file that a person looked at: the writer replaces exactly that file, whatever its
     formatting. `allow` names scanner findings that a person accepts for the new text. `restores` is text that existed
     before: an undo restores it although the scanner or the limit would refuse it today (blocked text stays hidden).
-    `until` is the last day of texts that have one. `group` is an earlier change that is undone together with this one.
+    `until` is the last day of texts that have one. `to_notes` are entries that become notes, `from_notes` notes that
+    become entries, with the target that the note belongs to; the store changes the notes.
     """
 
     target: Target
@@ -70,7 +71,15 @@ class WriteRequest:
     restores: frozenset[str] = frozenset()
     note: str = ""
     until: Mapping[str, str] = field(default_factory=dict)
-    group: int | None = None
+    to_notes: Mapping[str, Target] = field(default_factory=dict)
+    from_notes: Mapping[str, Target] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _PlannedWrite:
+    request: WriteRequest
+    state: WritableState
+    plan: EntryPlan
 
 
 class MemoryWriter:
@@ -117,8 +126,14 @@ class MemoryWriter:
 
     def commit(self, request: WriteRequest) -> MemoryReceipt | MemoryRefusal:
         """Carry out a change, or refuse it and leave the file as it was."""
-        result = run_exclusively(self._storage.exclusive, self.path(request.target), partial(self._commit, request))
-        return refusals.from_failure(request.target, result) if isinstance(result, WriteFailure) else result
+        outcome = self.commit_all([request])
+        return outcome if isinstance(outcome, MemoryRefusal) else outcome[0]
+
+    def commit_all(self, requests: Sequence[WriteRequest]) -> list[MemoryReceipt] | MemoryRefusal:
+        """Carry out changes of different files together, or refuse all of them and leave every file as it was."""
+        target = requests[0].target
+        result = run_exclusively(self._storage.exclusive, self.path(target), partial(self._commit_all, requests))
+        return refusals.from_failure(target, result) if isinstance(result, WriteFailure) else result
 
     def plan_now(self, request: WriteRequest) -> EntryPlan | MemoryRefusal:
         """What a request would change now, or why it would be refused."""
@@ -137,28 +152,41 @@ class MemoryWriter:
         failure = self._storage.find_write_failure(state)
         return refusals.from_failure(target, failure) if failure else state
 
-    def _commit(self, request: WriteRequest) -> MemoryReceipt | MemoryRefusal:
-        target = request.target
-        state = self._writable_state(target)
-        if isinstance(state, MemoryRefusal):
-            return state
-        if request.seen not in (None, state.fingerprint):
-            return refusals.changed_meanwhile(target, self.path(target))
-        outside_changes = self._record_outside_change(request, state)
-        if isinstance(outside_changes, MemoryRefusal):
-            return outside_changes
-        self.note_seen(target, state.fingerprint)
+    def _commit_all(self, requests: Sequence[WriteRequest]) -> list[MemoryReceipt] | MemoryRefusal:
+        writes: list[_PlannedWrite] = []
+        receipts: dict[Target, MemoryReceipt] = {}
+        outside_changes: list[MemoryChange] = []
+        for request in requests:
+            state = self._writable_state(request.target)
+            if isinstance(state, MemoryRefusal):
+                return state
+            if request.seen not in (None, state.fingerprint):
+                return refusals.changed_meanwhile(request.target, self.path(request.target))
+            recorded = self._record_outside_change(request, state, outside_changes)
+            if isinstance(recorded, MemoryRefusal):
+                return recorded
+            outside_changes = recorded
+            planned = self._plan_write(request, state)
+            if isinstance(planned, MemoryRefusal):
+                return planned
+            # A person who saw a file with odd formatting and kept its entries still wants it rewritten.
+            rewrites = request.seen is not None and isinstance(state, ReadableMemoryFile) and not state.is_canonical
+            if planned.edits or rewrites:
+                writes.append(_PlannedWrite(request, state, planned))
+            else:
+                receipts[request.target] = self._note_last_days(request, state)
+        written = self._write(writes, outside_changes) if writes else []
+        if isinstance(written, MemoryRefusal):
+            return written
+        receipts |= {receipt.target: receipt for receipt in written}
+        return [receipts[request.target] for request in requests]
+
+    def _plan_write(self, request: WriteRequest, state: WritableState) -> EntryPlan | MemoryRefusal:
+        self.note_seen(request.target, state.fingerprint)
         if request.action == "undo" and self.journal.was_undone(request.refers_to):
             # Another process has undone it since the request was made.
-            return refusals.nothing_to_undo(target, request.refers_to)
-        planned = self._validate(request, state)
-        if isinstance(planned, MemoryRefusal):
-            return planned
-        # A person who saw a file with odd formatting and kept its entries still wants it rewritten.
-        rewrites = request.seen is not None and isinstance(state, ReadableMemoryFile) and not state.is_canonical
-        if not planned.edits and not rewrites:
-            return self._note_last_days(request, state)
-        return self._write(request, state, planned, outside_changes)
+            return refusals.nothing_to_undo(request.target, request.refers_to)
+        return self._validate(request, state)
 
     def _note_last_days(self, request: WriteRequest, state: WritableState) -> MemoryReceipt:
         """Journal another last day of entries that exist; the file does not change."""
@@ -171,45 +199,67 @@ class MemoryWriter:
         return MemoryReceipt(target, self.path(target), f"Already there; valid until: {days}.", change=line.number)
 
     def _write(
-        self, request: WriteRequest, state: WritableState, planned: EntryPlan, outside_changes: list[MemoryChange]
-    ) -> MemoryReceipt | MemoryRefusal:
-        target, path = request.target, self.path(request.target)
-        content = serialise_to_bytes(planned.entries)
-        head = fingerprint(content)
-        # Only other programs write files that are not canonical.
-        backup = None
-        if isinstance(state, ReadableMemoryFile) and (outside_changes or request.seen) and not state.is_canonical:
-            backup = store_backup(self._storage.backups, file_name(target), state)
+        self, writes: Sequence[_PlannedWrite], outside_changes: Sequence[MemoryChange]
+    ) -> list[MemoryReceipt] | MemoryRefusal:
+        contents = [serialise_to_bytes(each.plan.entries) for each in writes]
         last = outside_changes[-1] if outside_changes else self.journal.last()
-        change = next_change(
-            last, target, request.action, request.origin, planned.edits, head,
-            refers_to=request.refers_to, note=request.note, until=_last_days(request, planned.entries),
-            group=request.group,
-        )  # fmt: skip
+        group = (last.number if last else 0) + 1 if len(writes) > 1 else None
+        changes: list[MemoryChange] = []
+        for each, content in zip(writes, contents, strict=True):
+            last = _change_of(each, last, fingerprint(content), group)
+            changes.append(last)
+        was_outside = {change.target for change in outside_changes}
+        backups = [self._back_up(each, each.request.target in was_outside) for each in writes]
 
         def allow_findings() -> None:
-            if request.allow:
-                texts = [edit.after for edit in planned.edits]
-                self._allowances.allow(texts, request.allow, request.origin)
+            for each in writes:
+                if each.request.allow:
+                    texts = [edit.after for edit in each.plan.edits]
+                    self._allowances.allow(texts, each.request.allow, each.request.origin)
 
-        failure = self._storage.replace(state, content, [*outside_changes, change], allow_findings)
+        failure = self._storage.replace_all(
+            [(each.state, content) for each, content in zip(writes, contents, strict=True)],
+            [*outside_changes, *changes],
+            allow_findings,
+        )
         if failure:
-            return refusals.from_failure(target, failure)
-        self.note_seen(target, head)
-        self._known[target] = ReadableMemoryFile(path, content, serialise(planned.entries), head, list(planned.entries))
-        return MemoryReceipt(target, path, request.done, planned.edits, change.number, backup)
+            return refusals.from_failure(writes[0].request.target, failure)
+        return [
+            self._receipt(each, content, change, backup)
+            for each, content, change, backup in zip(writes, contents, changes, backups, strict=True)
+        ]
 
-    def _record_outside_change(self, request: WriteRequest, state: WritableState) -> list[MemoryChange] | MemoryRefusal:
-        """The journal lines for what other programs did to the file, or a refusal.
+    def _back_up(self, write: _PlannedWrite, was_outside: bool) -> Path | None:
+        """Only other programs write files that are not canonical."""
+        request, state = write.request, write.state
+        if not isinstance(state, ReadableMemoryFile) or state.is_canonical or not (was_outside or request.seen):
+            return None
+        return store_backup(self._storage.backups, file_name(request.target), state)
+
+    def _receipt(
+        self, write: _PlannedWrite, content: bytes, change: MemoryChange, backup: Path | None
+    ) -> MemoryReceipt:
+        target, entries, head = change.target, write.plan.entries, change.heads[change.target]
+        path, request = self.path(target), write.request
+        self.note_seen(target, head)
+        self._known[target] = ReadableMemoryFile(path, content, serialise(entries), head, list(entries))
+        moved = tuple(request.to_notes)
+        return MemoryReceipt(target, path, request.done, write.plan.edits, change.number, backup, moved)
+
+    def _record_outside_change(
+        self, request: WriteRequest, state: WritableState, earlier: Sequence[MemoryChange]
+    ) -> list[MemoryChange] | MemoryRefusal:
+        """The journal lines for what other programs did to this file and `earlier` ones, or a refusal.
 
         The caller knows a change if this store has read the file since, unless text was appended to an entry. A change
         that it cannot know is refused once: the refusal itself journals the change and notes it as seen, so that the
         same request passes when it is sent again. A file whose rewriting would alter text is left to a person.
         """
-        target, path, last = request.target, self.path(request.target), self.journal.last()
+        target, path = request.target, self.path(request.target)
+        last = earlier[-1] if earlier else self.journal.last()
         known = last.heads.get(target, ABSENT) if last else ABSENT
         if known == state.fingerprint and (last is not None or self._has_seen(target, state)):
-            return []
+            return [*earlier]
         # A person looked at exactly this file before sending the request.
         accepted = request.seen == state.fingerprint
         readable = state if isinstance(state, ReadableMemoryFile) else None
@@ -223,15 +273,25 @@ class MemoryWriter:
         edits = rewrite_edits(entries_before, state.entries)
         line = next_change(last, target, action, _OUTSIDE, edits, state.fingerprint)
         if accepted or (self._has_seen(target, state) and not _was_appended_to_an_entry(entries_before, state.entries)):
-            return [line]
+            return [*earlier, line]
         backup = store_backup(self._storage.backups, file_name(target), readable) if readable else None
-        self.journal.append([line])
+        self.journal.append([*earlier, line])
         self.note_seen(target, state.fingerprint)
         return refusals.changed_outside(target, path, line.number, backup)
 
     def _has_seen(self, target: Target, state: WritableState) -> bool:
         """Whether the file is as this store last read it; a store that never read it has missed nothing."""
         return self._seen.get(target, state.fingerprint) == state.fingerprint
+
+
+def _change_of(write: _PlannedWrite, last: MemoryChange | None, head: str, group: int | None) -> MemoryChange:
+    request = write.request
+    return next_change(
+        last, request.target, request.action, request.origin, write.plan.edits, head,
+        refers_to=request.refers_to, note=request.note, until=_last_days(request, write.plan.entries), group=group,
+        to_notes={handle(text): owner for text, owner in request.to_notes.items()},
+        from_notes={handle(text): owner for text, owner in request.from_notes.items()},
+    )  # fmt: skip
 
 
 def _last_days(request: WriteRequest, entries: Sequence[str]) -> dict[str, str]:

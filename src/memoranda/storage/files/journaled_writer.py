@@ -9,7 +9,8 @@
 7. Check that the file is still the one that was read, then rename the staged file over it and sync the directory.
 
 Before step 6 is durable nothing has happened; after the rename everything has. A writer that is killed in between
-leaves its staged file behind, which shows the next writer that the newest journal line is void.
+leaves its staged file behind, which shows the next writer that the newest journal line is void. A change of several
+files stages all of them first; after the first rename, what is still staged is renamed by the next writer.
 """
 
 import os
@@ -18,13 +19,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from itertools import starmap
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
 from memoranda.errors import LockTimeoutError, StorageError
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.storage.files.journal import Journal, Line
-from memoranda.support.durable_files import make_private_directory, publish, read_file, stage, staged_path
+from memoranda.support.durable_files import (
+    make_private_directory,
+    publish,
+    read_file,
+    stage,
+    staged_path,
+    sync_directory,
+)
 from memoranda.support.text_file import (
     MissingFile,
     TextFile,
@@ -87,23 +96,42 @@ class JournaledWriter(ABC, Generic[Line]):
 
         `before_publish` is called when the journal has the lines and the rename is next.
         """
-        path = found.path
-        staged_for = self._staged_for or path
-        make_private_directory(staged_for.parent)
+        return self.replace_all([(found, content)], lines, before_publish)
+
+    def replace_all(
+        self,
+        writes: Sequence[tuple[TextFile | MissingFile, bytes]],
+        lines: Sequence[Line],
+        before_publish: Callable[[], None] = lambda: None,
+    ) -> WriteFailure | None:
+        """The same for several files: a writer that is killed leaves all of them as they were, or all replaced.
+
+        As soon as one file is replaced, the change has happened; what is staged for the others follows when the next
+        writer settles.
+        """
+        staged_for = [self._staged_for or found.path for found, _ in writes]
         try:
-            stage(staged_for, content)
+            for path, (_, content) in zip(staged_for, writes, strict=True):
+                make_private_directory(path.parent)
+                stage(path, content)
+            if len(writes) > 1:
+                # A power cut must not take the staged files of a change that has begun.
+                for directory in {path.parent for path in staged_for}:
+                    sync_directory(directory)
             self._journal.append(lines)
-            if not is_unchanged(found):
+            changed = [found.path for found, _ in writes if not is_unchanged(found)]
+            if changed:
                 self._settle()
                 return WriteFailure(
                     "changed",
-                    f"{path} was changed by another program during this write. Nothing was written. "
+                    f"{changed[0]} was changed by another program during this write. Nothing was written. "
                     "Send your change again.",
                 )
             before_publish()
-            publish(staged_for, path)
+            for path, (found, _) in zip(staged_for, writes, strict=True):
+                publish(path, found.path)
         except BaseException as error:
-            _recover(path, content, staged_for, self._settle, error)
+            _recover([(found.path, content) for found, content in writes], staged_for, self._settle, error)
             raise
         return None
 
@@ -171,13 +199,15 @@ def was_never_published(staged: Path, path: Path, wanted: str) -> bool:
         return True
 
 
-def _recover(path: Path, content: bytes, staged_for: Path, settle: Callable[[], None], error: BaseException) -> None:
-    """After a failure: undo everything, unless the file is in place and only its confirmation is missing."""
-    if os.path.lexists(staged_path(staged_for)) or not _is_in_place(path, content):
+def _recover(
+    writes: Sequence[tuple[Path, bytes]], staged_for: Sequence[Path], settle: Callable[[], None], error: BaseException
+) -> None:
+    """After a failure: undo everything, unless the files are in place and only their confirmation is missing."""
+    if any(os.path.lexists(staged_path(path)) for path in staged_for) or not all(starmap(_is_in_place, writes)):
         settle()
-    elif isinstance(error, OSError):
+    if isinstance(error, OSError) and all(starmap(_is_in_place, writes)):
         raise StorageError(
-            f"{path} was written, but the disk did not confirm it ({error}). "
+            f"{writes[-1][0]} was written, but the disk did not confirm it ({error}). "
             "It may be lost if the power fails now; check the disk."
         ) from error
 

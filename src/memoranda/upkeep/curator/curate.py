@@ -1,21 +1,20 @@
-"""Carries out what the rules propose: one journalled change per memory file, which one undo takes back.
+"""Carries out what the rules propose: one change of all memory files, which one undo takes back.
 
-What leaves a file is stored as a note before the file is replaced, so a curator that is killed leaves the old entries
-or the new ones, and a note too many at most. The change names the fingerprint of the file it was planned on: if a
-person or a session has changed the file meanwhile, that change wins, and the curator plans again.
+What leaves a file is stored as a note before the file is replaced, and the files are replaced together, so a curator
+that is killed leaves the old entries or the new ones; the next run removes notes of entries that did not leave. The
+change names the fingerprints of the files it was planned on: if a person or a session has changed one meanwhile, that
+change wins, and the curator plans again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from memoranda.memory.curated.facts import EntryFacts, Use
-from memoranda.memory.curated.notes import Notes
-from memoranda.memory.curated.operations import EntryPlan, MemoryReceipt, MemoryRefusal, rewrite_edits
+from memoranda.memory.curated.operations import EntryPlan, MemoryRefusal, rewrite_edits
 from memoranda.memory.curated.settings import Target, file_name, is_project, project_in
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.writer import WriteRequest
-from memoranda.memory.record.items import Items
 from memoranda.search.index.postings import Filters
 from memoranda.search.searchable_store import SearchableStore
 from memoranda.support.origin import Origin
@@ -29,47 +28,71 @@ _MAX_HITS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Curator:
-    """Plans and carries out changes of one user's curated memory.
+class CuratorRun:
+    """What a run changed, the number of the change that an undo names, and why targets were left as they are."""
 
-    `uses` counts in how many conversations entries were of use; `notes` stores what leaves.
-    """
+    changes: list[CuratorChange]
+    number: int | None = None
+    refused: tuple[MemoryRefusal, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _TargetPlan:
+    """The changes of a target, planned on the file with the fingerprint `seen`."""
+
+    target: Target
+    seen: str
+    changes: list[CuratorChange]
+
+
+@dataclass(frozen=True, slots=True)
+class Curator:
+    """Plans and carries out changes of one user's curated memory; files that entries name are in `directory`."""
 
     store: MemoryStore
-    uses: Callable[[Sequence[EntryFacts]], Mapping[str, Use]]
-    notes: Callable[[], Items]
     directory: Path | None = None
-
-    def targets(self) -> list[Target]:
-        """The memories that are in use: the notes, the profile, and that of every project."""
-        return [target for target in self.store.storage.targets() if self.store.settings.enabled(target)]
 
     def propose(self) -> list[CuratorChange]:
         """What a run would change now."""
-        return [change for target in self.targets() for change in self._plan(target)[1]]
+        return [change for plan in self._plans() for change in plan.changes]
 
-    def apply(self) -> tuple[list[CuratorChange], list[MemoryReceipt | MemoryRefusal]]:
-        """Change each target as one change; returns what was changed, and a receipt or refusal for each."""
-        done: list[CuratorChange] = []
-        results: list[MemoryReceipt | MemoryRefusal] = []
-        for target in self.targets():
-            for _ in range(_TRIES):
-                seen, changes = self._plan(target)
-                if not changes:
-                    break
-                result = self._write(target, seen, changes)
-                if isinstance(result, MemoryReceipt) or result.reason not in ("drift", "conflict"):
-                    results.append(result)
-                    done += changes if isinstance(result, MemoryReceipt) else []
-                    break
-        return done, results
+    def apply(self) -> CuratorRun:
+        """Change all targets as one change; one that refuses is left out, and the others are changed."""
+        refused: dict[Target, MemoryRefusal] = {}
+        for _ in range(_TRIES):
+            plans = [plan for plan in self._plans() if plan.target not in refused]
+            if not plans:
+                break
+            self._remove_stray_notes()
+            outcome = self.store.commit_all([_request(plan) for plan in plans])
+            if not isinstance(outcome, MemoryRefusal):
+                changes = [change for plan in plans for change in plan.changes]
+                numbers = [receipt.change for receipt in outcome if receipt.change]
+                return CuratorRun(changes, min(numbers, default=None), tuple(refused.values()))
+            if outcome.reason in ("locked", "storage"):
+                return CuratorRun([], None, (outcome,))
+            if outcome.reason not in ("drift", "conflict"):
+                refused[outcome.target] = outcome
+        return CuratorRun([], None, tuple(refused.values()))
 
-    def _plan(self, target: Target) -> tuple[str, list[CuratorChange]]:
+    def _plans(self) -> list[_TargetPlan]:
+        targets = [target for target in self.store.storage.targets() if self.store.settings.enabled(target)]
+        return [plan for target in targets if (plan := self._plan(target)).changes]
+
+    def _plan(self, target: Target) -> _TargetPlan:
         view, facts = self.store.view(target), self.store.facts(target)
         looked_at = CuratedTarget(target, facts, view.limit, self._directory_of(target))
         # Counting uses searches the record, and only a full memory needs it.
         is_full = view.used > FULL * view.limit
-        return view.fingerprint, plan_changes(looked_at, self.uses(facts) if is_full else {})
+        return _TargetPlan(target, view.fingerprint, plan_changes(looked_at, self.store.uses(facts) if is_full else {}))
+
+    def _remove_stray_notes(self) -> None:
+        """Remove what a killed run noted of entries that are still in their files."""
+        notes = self.store.notes
+        for note in notes.all() if notes is not None else ():
+            if note.actor == CURATOR.actor and note.text in {e.text for e in self.store.view(note.owner).entries}:
+                assert notes is not None
+                notes.remove(note.text, note.owner)
 
     def _directory_of(self, target: Target) -> Path | None:
         """Where the files are that entries name: the working directory, unless the memory is another project's."""
@@ -79,31 +102,32 @@ class Curator:
         is_here = here is not None and matching_projects([project_in(target)], here)
         return self.directory if is_here else None
 
-    def _write(self, target: Target, seen: str, changes: Sequence[CuratorChange]) -> MemoryReceipt | MemoryRefusal:
-        until = {each.entry.text: each.until for each in self.store.facts(target)}
-        for change in changes:
-            for text in change.leaves:
-                Notes(self.notes).add(text, target, CURATOR, until.get(text, ""))
-        rules = ", ".join(sorted({change.rule for change in changes}))
-        request = WriteRequest(
-            target,
-            "batch",
-            CURATOR,
-            lambda current: _plan_edits(current, changes),
-            f"Curated {file_name(target)}: {len(changes)} changes.",
-            seen=seen,
-            restores=frozenset(text for change in changes for text in change.after if text in change.before),
-            note=f"curated: {rules}; what left is in notes",
-        )
-        return self.store.commit(request)
+
+def _request(planned: _TargetPlan) -> WriteRequest:
+    target, changes = planned.target, planned.changes
+    rules = ", ".join(sorted({change.rule for change in changes}))
+    return WriteRequest(
+        target,
+        "batch",
+        CURATOR,
+        lambda current: _plan_edits(current, changes),
+        f"Curated {file_name(target)}: {len(changes)} changes.",
+        seen=planned.seen,
+        restores=frozenset(text for change in changes for text in change.after if text in change.before),
+        note=f"curated: {rules}; what left is in notes",
+        to_notes={text: target for change in changes for text in change.leaves},
+    )
 
 
 def _plan_edits(current: Sequence[str], changes: Sequence[CuratorChange]) -> EntryPlan:
     entries = list(current)
     for change in changes:
         new = [text for text in change.after if text not in change.before]
+        stay = [text for text in change.after if text in change.before]
         for text in change.before:
-            if text in change.after or text not in entries:
+            if text in stay:
+                # Of two equal entries, one stays.
+                stay.remove(text)
                 continue
             place = entries.index(text)
             entries[place : place + 1] = [new.pop(0)] if new else []
