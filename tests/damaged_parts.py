@@ -74,7 +74,7 @@ def _truncate(path: Path, chosen: random.Random) -> None:
 
 
 _FILES = {
-    "queue": "outbox.db",
+    "queue": "home.db",
     "notifications": "state.db",
     "journal": "memories/journal.jsonl",
     "skill journal": "skills/.journal.jsonl",
@@ -97,6 +97,6 @@ PART_DAMAGES: dict[str, PartDamage] = {
     for name, file in _FILES.items()
     for how in _HOW
     # The texts of the queue are in the record, of which other tests damage the rest.
-    if file not in ("outbox.db", "state.db") or (file == "state.db") == (how == "one letter")
+    if file not in ("home.db", "state.db") or (file == "state.db") == (how == "one letter")
 }
 """What can happen to these files; each damage takes the home and a seed."""

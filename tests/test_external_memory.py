@@ -171,7 +171,7 @@ def test_what_is_kept_out_of_the_record_is_kept_from_the_provider(tmp_path: Path
     with memoranda.open(home) as memory, memory.session() as session, session.turn(f"my token is {token}") as turn:
         turn.done(f"I will not repeat {token}")
     assert token not in (home / "diary.jsonl").read_text()
-    assert token.encode() not in b"".join(path.read_bytes() for path in home.glob("outbox.db*"))
+    assert token.encode() not in b"".join(path.read_bytes() for path in home.glob("home.db*"))
     assert "[redacted:github_token]" in (home / "diary.jsonl").read_text()
 
 

@@ -49,7 +49,6 @@ _EVERY_DATABASE = {
     "checkpoints.db",
     "holographic.db",
     "home.db",
-    "outbox.db",
     "state.db",
 }
 

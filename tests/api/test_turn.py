@@ -28,7 +28,7 @@ _LOCK_WAIT = 9.0
 @contextmanager
 def _locked(home: Path) -> Iterator[None]:
     """Somebody else is writing the outbox, and does not come to an end."""
-    with closing(sqlite3.connect(home / "outbox.db", isolation_level=None)) as other:
+    with closing(sqlite3.connect(home / "home.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         yield
         other.execute("ROLLBACK")

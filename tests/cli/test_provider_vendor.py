@@ -222,7 +222,7 @@ def test_deleting_a_conversation_drops_what_the_vendor_would_still_receive(
     waiting = say(terminal.home, "one that waits for a while")
     told = terminal.json("sessions", "delete", waiting, "--yes")
     assert told["dropped_deliveries"] > 0
-    assert b"one that waits" not in b"".join(path.read_bytes() for path in terminal.home.glob("outbox.db*"))
+    assert b"one that waits" not in b"".join(path.read_bytes() for path in terminal.home.glob("home.db*"))
     double.fail(None)
     say(terminal.home, "another one")
     assert double.stored_texts() == ["one that was delivered Noted.", "another one Noted."]

@@ -119,7 +119,7 @@ def test_known_credentials_are_in_no_log_and_no_status(tmp_path: Path, caplog: p
         session.end()
     assert "refused for [redacted:known_value]" in read_status(home, "diary").last_error
     assert secret not in caplog.text
-    assert secret.encode() not in b"".join(path.read_bytes() for path in home.glob("outbox.db*"))
+    assert secret.encode() not in b"".join(path.read_bytes() for path in home.glob("home.db*"))
 
 
 _KEYS = "self.note('key', os.environ.get('DIARY_KEY'), facts['secrets'])"

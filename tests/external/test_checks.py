@@ -15,10 +15,12 @@ import pytest
 
 import memoranda.upkeep.doctor
 from memoranda.errors import CorruptStoreError, ProviderError
-from memoranda.external.checks import check_outbox, check_providers, check_settings
+from memoranda.external.checks import check_notifications, check_providers, check_settings
 from memoranda.external.holographic.fact_store import FactStore
 from memoranda.external.outbox.outbox import Outbox
+from memoranda.storage.health import check_store
 from memoranda.support.health_issues import HealthIssue
+from memoranda.upkeep.home_tables import checked_home
 from tests.cli.terminal import Terminal
 from tests.external.plugins import add_plugin, plain
 
@@ -32,22 +34,26 @@ def _fill(home: Path, count: int, *, provider: str = "p", age: float = 0.0) -> N
         outbox.release()
 
 
+def _findings(home: Path, active: str = "p") -> list[HealthIssue]:
+    return [*check_store(checked_home(home, (active,))), *check_notifications(home)]
+
+
 def _only(home: Path, active: str = "p") -> HealthIssue:
-    (finding,) = check_outbox(home, (active,))
+    (finding,) = _findings(home, active)
     return finding
 
 
-def _change(home: Path, statement: str, file: str = "outbox.db") -> None:
+def _change(home: Path, statement: str, file: str = "home.db") -> None:
     with closing(sqlite3.connect(home / file)) as connection, connection:
         connection.execute(statement)
 
 
 def test_an_outbox_that_is_well_or_absent_has_no_findings(tmp_path: Path) -> None:
     """A job that was just queued is no issue, and checking creates nothing."""
-    assert list(check_outbox(tmp_path, ("p",))) == []
+    assert _findings(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
     _fill(tmp_path, 3)
-    assert list(check_outbox(tmp_path, ("p",))) == []
+    assert _findings(tmp_path) == []
 
 
 def test_a_job_that_waits_for_days_is_reported(tmp_path: Path) -> None:
@@ -65,7 +71,7 @@ def test_what_was_given_up_is_tried_again(tmp_path: Path) -> None:
     assert "1 parked deliveries to p: no such user" in finding.problem
     assert finding.repair is not None
     assert "1 are retried" in str(finding.repair())
-    assert list(check_outbox(tmp_path, ("p",))) == []
+    assert _findings(tmp_path) == []
     with closing(Outbox(tmp_path)) as outbox:
         assert outbox.backlog("p").waiting == 2
 
@@ -78,7 +84,7 @@ def test_what_cannot_be_read_is_put_into_a_file(tmp_path: Path, change: str) -> 
     finding = _only(tmp_path)
     assert finding.repair is not None
     finding.repair()
-    assert list(check_outbox(tmp_path, ("p",))) == []
+    assert _findings(tmp_path) == []
     (moved,) = tmp_path.glob("outbox.unreadable-*.jsonl")
     assert json.loads(moved.read_text())["key"] == "p0"
     with closing(Outbox(tmp_path)) as outbox:
@@ -100,7 +106,7 @@ def _damage(path: Path) -> None:
 def test_a_damaged_outbox_is_saved_row_by_row(tmp_path: Path) -> None:
     """As the error says that the doctor does; the damaged file stays beside it."""
     _fill(tmp_path, 400)
-    _damage(tmp_path / "outbox.db")
+    _damage(tmp_path / "home.db")
     with pytest.raises(CorruptStoreError, match="memoranda doctor"), closing(Outbox(tmp_path)) as outbox:
         for number in range(400):
             outbox.put("p", "turn", "s", ARGS, {}, key=f"new{number}")
@@ -110,23 +116,23 @@ def test_a_damaged_outbox_is_saved_row_by_row(tmp_path: Path) -> None:
     assert (finding.severity, finding.repair is not None) == ("error", True)
     assert finding.repair is not None
     told = str(finding.repair())
-    assert "waiting deliveries" in told
-    assert [found for found in check_outbox(tmp_path, ("p",)) if found.severity == "error"] == []
+    assert " rows, which is all that could be read" in told
+    assert [found for found in _findings(tmp_path) if found.severity == "error"] == []
     with closing(Outbox(tmp_path)) as outbox:
         assert outbox.backlog("p").waiting > 300
-    assert list(tmp_path.glob("outbox.db.damaged-*"))
+    assert list(tmp_path.glob("home.db.damaged-*"))
 
 
 def test_a_file_of_another_program_is_not_changed(tmp_path: Path) -> None:
     """It is named, and not replaced."""
-    with closing(sqlite3.connect(tmp_path / "outbox.db")) as connection, connection:
+    with closing(sqlite3.connect(tmp_path / "home.db")) as connection, connection:
         connection.execute("CREATE TABLE theirs (x)")
-    (tmp_path / "outbox.db").chmod(0o600)
-    before = (tmp_path / "outbox.db").read_bytes()
+    (tmp_path / "home.db").chmod(0o600)
+    before = (tmp_path / "home.db").read_bytes()
     finding = _only(tmp_path)
     assert ("not written by Memoranda" in finding.problem, finding.repair) == (True, None)
-    assert (tmp_path / "outbox.db").read_bytes() == before
-    (tmp_path / "outbox.db").write_bytes(b"no database at all, but long enough to be one" * 50)
+    assert (tmp_path / "home.db").read_bytes() == before
+    (tmp_path / "home.db").write_bytes(b"no database at all, but long enough to be one" * 50)
     assert _only(tmp_path).repair is None
 
 

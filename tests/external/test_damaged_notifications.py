@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memoranda.external.checks import check_outbox, check_server_outbox
+from memoranda.external.checks import check_notifications
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.external.outbox.queued_passages import QueuedPassages
 from memoranda.memory.record.notifications import NewNotification
@@ -44,7 +44,7 @@ def _payloads(home: Path) -> list[str]:
 
 
 def _problems(home: Path) -> list[str]:
-    return [issue.problem for issue in check_outbox(home, ("p",)) if issue.severity != "note"]
+    return [issue.problem for issue in check_notifications(home) if issue.severity != "note"]
 
 
 @pytest.mark.slow
@@ -95,12 +95,12 @@ def test_a_job_that_does_not_match_its_notification_is_read_again(tmp_path: Path
     """It is not sent as it is, and the repair queues what was recorded."""
     home = tmp_path / change.partition(" ")[0]
     _fill(home)
-    _change(home, f"UPDATE jobs SET {change} WHERE id = 1", file="outbox.db")
+    _change(home, f"UPDATE jobs SET {change} WHERE id = 1", file="home.db")
     with closing(Outbox(home)) as outbox:
         job = outbox.claim("p")
         assert job is not None and job.key == "k1"
         outbox.release()
-    (issue,) = [issue for issue in check_outbox(home, ("p",)) if issue.severity == "error"]
+    (issue,) = check_notifications(home)
     assert issue.repair is not None
     issue.repair()
     assert _problems(home) == []
@@ -120,10 +120,10 @@ def test_a_flipped_bit_in_the_file_is_reported_and_the_notification_moved_to_a_f
         content = bytearray((tmp_path / "state.db").read_bytes())
         content[content.index(b"vault")] ^= bit
         (tmp_path / "state.db").write_bytes(content)
-        (issue,) = check_outbox(tmp_path, ("p",))
+        (issue,) = check_notifications(tmp_path)
         assert issue.severity == "error" and issue.repair is not None
         assert "1 are in outbox.unreadable-" in str(issue.repair())
-        assert list(check_outbox(tmp_path, ("p",))) == []
+        assert list(check_notifications(tmp_path)) == []
     kept = "".join(path.read_text() for path in tmp_path.glob("outbox.unreadable-*"))
     assert "ault" in kept
     assert _payloads(tmp_path) == []
@@ -183,10 +183,10 @@ def test_notifications_on_a_server_have_checksums_too(tmp_path: Path, postgres_u
     setting = tmp_path / "config.yaml"
     with closing(Outbox(tmp_path, server_url=postgres_url)) as outbox:
         outbox.put("p", "turn", "s\0\ud800", ARGS, {}, key="k0")
-        assert list(check_server_outbox(tmp_path, setting, postgres_url, ("p",))) == []
+        assert list(check_notifications(tmp_path, setting, postgres_url)) == []
         with closing(open_record(postgres_url)) as engine, engine.writing() as connection:
             connection.execute("UPDATE notifications SET payload = replace(payload, 'vault', 'fault')")
-        (issue,) = check_server_outbox(tmp_path, setting, postgres_url, ("p",))
+        (issue,) = check_notifications(tmp_path, setting, postgres_url)
         assert "1 notifications for external memories that cannot be read or have changed" in issue.problem
         assert outbox.claim("p") is None
 

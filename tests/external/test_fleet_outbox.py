@@ -109,7 +109,7 @@ def test_two_homes_deliver_each_turn_once(tmp_path: Path, postgres_url: str, mon
         ends = ["end"]
         received = [line for home in homes for line in told_in_time(home) if line[0] not in ends]
     assert sorted(line for line in received if line[0] == "turn") == lines
-    assert not (homes[0] / "outbox.db").exists()
+    assert not (homes[0] / "home.db").exists()
 
 
 @pytest.mark.smoke

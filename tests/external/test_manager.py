@@ -156,7 +156,7 @@ def test_what_no_hook_takes_is_not_queued(tmp_path: Path) -> None:
     assert not manager.notify.delegated("task", "result")
     assert not manager.notify.memory_written("read", "memory", "x")
     assert not manager.notify.session_switched("")
-    assert not (tmp_path / "outbox.db").exists()
+    assert not (tmp_path / "home.db").exists()
     manager.shutdown()
 
 
@@ -343,7 +343,7 @@ def test_a_start_that_takes_long_is_not_waited_for(tmp_path: Path) -> None:
 
 def test_a_damaged_outbox_does_not_stop_a_conversation(tmp_path: Path) -> None:
     """It is left as it is, and said; what happens meanwhile is recorded."""
-    (tmp_path / "outbox.db").write_bytes(b"damage" * 1000)
+    (tmp_path / "home.db").write_bytes(b"damage" * 1000)
     manager = managed(tmp_path, InMemory(), replace(QUICK, shutdown_seconds=HANG))
     assert manager.notify.turn_finished("q", "a") is True
     assert manager.drain(0.1) is False
@@ -352,7 +352,7 @@ def test_a_damaged_outbox_does_not_stop_a_conversation(tmp_path: Path) -> None:
     began = time.monotonic()
     assert manager.shutdown() is False
     assert time.monotonic() - began < GIVE_UP
-    assert (tmp_path / "outbox.db").read_bytes() == b"damage" * 1000
+    assert (tmp_path / "home.db").read_bytes() == b"damage" * 1000
 
 
 def test_after_the_end_nothing_is_called(manager: MemoryManager, provider: InMemory) -> None:

@@ -152,7 +152,7 @@ def test_a_lost_outbox_loses_no_delivery(tmp_path: Path, store: SessionStore) ->
         _turn(store, "waiting")
         outbox.put("p", "memory_write", "s", {"content": "written"}, {}, leased=False)
         assert outbox.backlog("p").waiting == 2
-    (tmp_path / "outbox.db").unlink()
+    (tmp_path / "home.db").unlink()
     with closing(Outbox(tmp_path)) as outbox:
         outbox.catch_up("p")
         assert _rest(outbox) == [("turn", "delivered"), ("turn", "waiting"), ("memory_write", "written")]

@@ -104,7 +104,7 @@ def test_a_damaged_journal_is_reported_and_accepted_by_fix(home: Home, name: str
 @pytest.mark.parametrize("how", ["deleted", "emptied"])
 def test_a_lost_outbox_is_no_loss(home: Home, how: str) -> None:
     """The record has what waited in it."""
-    _DAMAGES[how](home.root / "outbox.db")
+    _DAMAGES[how](home.root / "home.db")
     assert _issues(home) == []
     with closing(Outbox(home.root)) as outbox:
         assert outbox.backlog("diary").waiting == 4

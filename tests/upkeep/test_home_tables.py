@@ -33,13 +33,21 @@ OWN_FILES = {
 }
 """Tables that are not in the list: of files beside `home.db`, and of the directory of a fleet."""
 
+_POSITIONS = ("position", "notified")
+"""Columns with a number in the feed of the record, which is another one in another store."""
 
-def _value(column: Column, number: int, user: str) -> Any:
+
+def _value(schema: Schema, column: Column, number: int, user: str) -> Any:
     if column.name == "user_id":
         return user
+    if column.name in _POSITIONS:
+        return "0"
     if column.kind == "text":
         is_id = column.name.endswith("_id") or "PRIMARY KEY" in column.rules or "UNIQUE" in column.rules
-        return f"{column.name} {number}" if is_id else json.dumps([f"{column.name} of {MARKER} {number}"])
+        has_text = schema.forgetting.texts is None or column.name in schema.forgetting.texts
+        return (
+            f"{column.name} {number}" if is_id or not has_text else json.dumps([f"{column.name} of {MARKER} {number}"])
+        )
     return number if column.kind in ("integer", "numbered") else float(number)
 
 
@@ -49,7 +57,7 @@ def _fill(home: Path, marker: str = MARKER) -> None:
     for schema, table in TABLES:
         with closing(HomeDatabase(home, schema)) as database, database.open().writing() as connection:
             for number, user in enumerate(USERS, 1):
-                row = {column.name: _value(column, number, user) for column in table.columns}
+                row = {column.name: _value(schema, column, number, user) for column in table.columns}
                 if "tenant" in row:
                     row["tenant"] = "default"
                 connection.execute(

@@ -1,8 +1,7 @@
 """The doctor's checks of external memory: the outbox, the settings files, and what providers check.
 
-A repair replaces a damaged file with a new one that has everything that can still be read, and keeps the damaged file
-next to it. Jobs that are stuck are freed; no waiting job is ever deleted. An outbox that is missing needs no check: the
-record has everything that waited in it.
+Jobs that are stuck are freed; no waiting job is ever deleted. An outbox that is missing needs no check: the record has
+everything that waited in it.
 
 No provider is started, and no unused plugin is imported: the doctor asks the providers in use, wherever they are
 installed, and every bundled provider that has files in the home (discovery knows their names).
@@ -26,62 +25,22 @@ from memoranda.external.loading.setup import read_settings
 from memoranda.external.outbox.jobs import DAMAGED
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.external.outbox.record_feed import RecordFeed
-from memoranda.external.outbox.schema import (
-    APPLICATION_ID,
-    FILE_NAME,
-    JOBS,
-    POSITIONS,
-    SCHEMA,
-    outbox_database,
-    read_position,
-)
+from memoranda.external.outbox.schema import outbox_database, read_position
 from memoranda.external.provider import MemoryProvider, has_own
 from memoranda.external.settings import provider_of
-from memoranda.storage.engine import Engine
-from memoranda.storage.health import CheckedDatabase, check_store, take_rows
+from memoranda.storage.home_database import FILE_NAME
 from memoranda.storage.position import Position
-from memoranda.storage.salvage.rebuild import DamagedDatabase
-from memoranda.storage.schema import STATE_META
-from memoranda.storage.sqlite.database import Database
 from memoranda.support.durable_files import append_private
 from memoranda.support.health_issues import HealthIssue, check_permissions
 from memoranda.support.home import Home
 
 _DAY = 86_400
 _MAX_SHOWN = 5
+_ON_SERVER = "names a server that has"
 
 # A check may read a whole database, and a repair may rewrite it.
 _CHECK_SECONDS = 300.0
 _REPAIR_SECONDS = 3_600.0
-
-
-def check_outbox(home: Path, in_use: Sequence[str]) -> Iterator[HealthIssue]:
-    """Report jobs that wait too long, were parked, or cannot be read."""
-    path = home / FILE_NAME
-
-    def check_jobs(database: Database) -> Iterator[HealthIssue]:
-        return _check_jobs(home, path, "has", database, in_use)
-
-    def salvage(damaged: DamagedDatabase, fresh: Path) -> str:
-        with closing(store.open(fresh)) as database, database.writing() as connection:
-            count = take_rows(connection, damaged, JOBS)
-            take_rows(connection, damaged, STATE_META)
-            take_rows(connection, damaged, POSITIONS)
-            # What is lost of the notifications is still in the record, and read again.
-            connection.execute("UPDATE outbox_positions SET notified = '0'")
-        return f"{count:,} waiting deliveries"
-
-    store = CheckedDatabase(path, APPLICATION_ID, SCHEMA, check_jobs, salvage)
-    yield from check_store(store)
-    yield from _check_notifications(home, Home(home).state_db, "has")
-
-
-def check_server_outbox(home: Path, setting: Path, server_url: str, in_use: Sequence[str]) -> Iterator[HealthIssue]:
-    """Report the same about the outbox on a server; `setting` is the file that names it."""
-    with closing(outbox_database(home, server_url)) as database:
-        engine = database.open().acting_for(None, everyone=True)
-        yield from _check_jobs(home, setting, "names a server that has", engine, in_use, server_url)
-    yield from _check_notifications(home, setting, "names a server that has", server_url)
 
 
 def _check_positions(path: Path, has: str, rows: Sequence[Any]) -> Iterator[HealthIssue]:
@@ -97,10 +56,13 @@ def _check_positions(path: Path, has: str, rows: Sequence[Any]) -> Iterator[Heal
             )
 
 
-def _check_jobs(
-    home: Path, path: Path, has: str, database: Database | Engine, in_use: Sequence[str], server_url: str = ""
-) -> Iterator[HealthIssue]:
-    with database.reading() as connection:
+def check_jobs(home: Path, setting: Path, server_url: str, in_use: Sequence[str]) -> Iterator[HealthIssue]:
+    """Report jobs that wait too long or were parked; `setting` is the file that names the server, if one has them."""
+    path, has = (setting, _ON_SERVER) if server_url else (home / FILE_NAME, "has")
+    with (
+        closing(outbox_database(home, server_url)) as database,
+        database.open().acting_for(None, everyone=True).reading() as connection,
+    ):
         waiting = connection.execute(
             "SELECT provider, count(*), min(created), max(last_error) FROM jobs WHERE state = 'waiting'"
             " GROUP BY provider"
@@ -125,7 +87,9 @@ def _check_jobs(
         )
 
 
-def _check_notifications(home: Path, path: Path, has: str, server_url: str = "") -> Iterator[HealthIssue]:
+def check_notifications(home: Path, setting: Path = Path(), server_url: str = "") -> Iterator[HealthIssue]:
+    """Report notifications of the record that cannot be sent, or that the outbox has not as they are."""
+    path, has = (setting, _ON_SERVER) if server_url else (Home(home).state_db, "has")
     with closing(RecordFeed(home, server_url)) as feed:
         damaged = _read(lambda: _find_damaged(feed))
         unmatched = _read(lambda: _find_unmatched(home, feed, server_url))
@@ -164,7 +128,7 @@ def _find_unmatched(home: Path, feed: RecordFeed, server_url: str) -> list[int]:
             return []
         with database.open().acting_for(None, everyone=True).reading() as connection:
             jobs = connection.execute(
-                "SELECT scope, provider, key, kind, session_id, notification FROM jobs WHERE notification IS NOT NULL"
+                "SELECT user_id, provider, key, kind, session_id, notification FROM jobs WHERE notification IS NOT NULL"
             ).fetchall()
             recipients = connection.execute("SELECT provider, user_id FROM outbox_positions").fetchall()
             read = {
@@ -263,14 +227,6 @@ def check_providers(home: Path, in_use: Sequence[str]) -> Iterator[HealthIssue]:
     for found in discover(home).values():
         if found.has_data(home) and found not in chosen:
             yield from _check_provider(found, home)
-
-
-def check_provider_tables(setting: Path, url: str) -> Iterator[HealthIssue]:
-    """Check what bundled providers have on a server; `setting` is the file that names the server."""
-    # A provider is imported only where it has something.
-    from memoranda.external.holographic.health import check_shared_facts  # noqa: PLC0415
-
-    yield from check_shared_facts(setting, url)
 
 
 def _check_provider(found: DiscoveredProvider, home: Path) -> Iterator[HealthIssue]:

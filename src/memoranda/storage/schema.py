@@ -107,12 +107,13 @@ class ServerTables:
 class Forgetting:
     """How a component forgets, where that is more than replacing texts and deleting the rows of a user.
 
-    `own_texts`: the component replaces texts itself. `own_users` are tables from which it removes users itself.
+    `texts` are the columns with texts of people; None stands for all columns of text. `own_users` are tables from which
+    the component removes users itself.
     `delete_rows` deletes the rows of a user that a matching text identifies. `remove_user` is called instead of
     deleting the rows of a user.
     """
 
-    own_texts: bool = False
+    texts: frozenset[str] | None = None
     own_users: frozenset[str] = frozenset()
     delete_rows: Callable[[Connection, Callable[[str], bool], str], int] | None = None
     remove_user: Callable[[Connection, str], Any] | None = None
@@ -120,7 +121,10 @@ class Forgetting:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The tables of one component. `name` tells the versions of components apart that share a database."""
+    """The tables of one component. `name` tells the versions of components apart that share a database.
+
+    `after_salvage` is executed after rows were saved from a damaged file, because some may be missing.
+    """
 
     version: int
     tables: tuple[Table, ...]
@@ -130,6 +134,7 @@ class Schema:
     name: str = "record"
     server: ServerTables = ServerTables()
     forgetting: Forgetting = Forgetting()
+    after_salvage: tuple[str, ...] = ()
 
     @property
     def user_tables(self) -> dict[str, str]:

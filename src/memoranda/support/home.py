@@ -34,7 +34,7 @@ _PLAIN_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-_")
 _MAX_ENCODED_ID = 120
 # How the names of what a home contains begin: any of them makes a directory a home, even if most of it is lost.
 _HOME_ENTRY = (
-    r"config\.yaml|\.env|\.lock|\.backup-|\.turns|state\.|outbox|holographic|byterover|providers|plugins|chat_history"
+    r"config\.yaml|\.env|\.lock|\.backup-|\.turns|state\.|holographic|byterover|providers|plugins|chat_history"
     r"|logs|home\.db|prices\.yaml|\.forgetting|expansions\.json|imports|migration|backups|host-|server-"
     r"|sync\.|checkpoints\.|SOUL\.md|skills|memories|projects|profiles"
 )

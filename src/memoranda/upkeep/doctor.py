@@ -10,13 +10,7 @@ from zipfile import BadZipFile, ZipFile
 from zlib import error as zlib_error
 
 from memoranda.errors import ConfigError, HomeError, StorageError
-from memoranda.external.checks import (
-    check_outbox,
-    check_provider_tables,
-    check_providers,
-    check_server_outbox,
-    check_settings,
-)
+from memoranda.external.checks import check_notifications, check_providers, check_settings
 from memoranda.external.loading.discovery import discover, find_by_name
 from memoranda.home import config
 from memoranda.home.memory_store import CuratedMemories
@@ -93,7 +87,7 @@ def examine(home: Home, deep: Progress | None = None) -> Iterator[HealthIssue]:
         yield from issues_until_error(home.state_db, lambda: _check_index(home.state_db, deep))
     yield from issues_until_error(home.root, lambda: _check_search_extras(home, loaded))
     yield from issues_until_error(home.root, lambda: _check_external(home, loaded.providers))
-    yield from issues_until_error(home.root, lambda: _check_other_databases(home.root))
+    yield from issues_until_error(home.root, lambda: _check_other_databases(home.root, loaded.providers))
     yield from issues_until_error(home.root, lambda: check_sync(home.root))
     yield from issues_until_error(memories, lambda: _check_users(home, loaded))
     if deep is not None:
@@ -184,10 +178,9 @@ def _check_server_parts(home: Home, loaded: config.Config, deep: Progress | None
     for url in urls:
         checks: list[Callable[[str], Iterator[HealthIssue]]] = [
             lambda url: _check_curated(home, loaded, url, deep),
-            lambda url: check_server_outbox(home.root, home.config_file, url, loaded.providers),
-            lambda url: check_provider_tables(home.config_file, url),
+            lambda url: check_notifications(home.root, home.config_file, url),
             lambda url: _check_checkpoints(home.root, home.config_file, url),
-            lambda url: check_parts(home.root, home.config_file, url),
+            lambda url: check_parts(home.root, loaded.providers, home.config_file, url),
         ]
         for check in checks:
             try:
@@ -285,13 +278,13 @@ def _rebuild_item_index(path: Path) -> None:
 
 def _check_external(home: Home, in_use: Sequence[str]) -> Iterator[HealthIssue]:
     yield from check_settings(home.root)
-    yield from check_outbox(home.root, in_use)
+    yield from check_notifications(home.root)
     yield from check_providers(home.root, in_use)
 
 
-def _check_other_databases(home: Path) -> Iterator[HealthIssue]:
+def _check_other_databases(home: Path, in_use: Sequence[str]) -> Iterator[HealthIssue]:
     """Check `home.db` and checkpoints."""
-    yield from check_store(checked_home(home))
+    yield from check_store(checked_home(home, in_use))
     yield from check_store(checked_checkpoints(home))
 
 

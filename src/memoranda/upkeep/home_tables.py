@@ -3,9 +3,8 @@
 A part that is not in the list is covered by none of them; a test compares the list with what a home has.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from pathlib import Path
 
 from memoranda.storage.engine import Engine
@@ -14,7 +13,7 @@ from memoranda.storage.home_database import APPLICATION_ID, FILE_NAME, HomeDatab
 from memoranda.storage.lazy_database import open_server_engine
 from memoranda.storage.orphaned_wal import database_exists
 from memoranda.storage.salvage.rebuild import DamagedDatabase
-from memoranda.storage.schema import STATE_META, Forgetting, Schema
+from memoranda.storage.schema import STATE_META, Schema
 from memoranda.storage.sqlite.database import Database
 from memoranda.support.health_issues import HealthIssue
 
@@ -31,21 +30,20 @@ def component_schemas() -> list[Schema]:
 def small_component_schemas() -> list[Schema]:
     """The parts beside conversations, curated memory and checkpoints: most have only ids, counts and labels."""
     from memoranda.external.holographic.schema import SERVER_SCHEMA as FACTS  # noqa: PLC0415
-    from memoranda.external.outbox.schema import SCHEMA as OUTBOX  # noqa: PLC0415
 
-    outbox = replace(OUTBOX, forgetting=Forgetting(own_texts=True, own_users=frozenset({"jobs"})))
-    return [outbox, FACTS, *home_schemas()]
+    return [FACTS, *home_schemas()]
 
 
 def home_schemas() -> list[Schema]:
     """The parts that have their tables in `home.db`, or on a server."""
     from memoranda.agent.review.schema import SCHEMA as REVIEWS  # noqa: PLC0415
+    from memoranda.external.outbox.schema import SCHEMA as OUTBOX  # noqa: PLC0415
     from memoranda.external.vendors.sent_record import SCHEMA as SENT  # noqa: PLC0415
     from memoranda.home.access.schema import SCHEMA as SERVICE  # noqa: PLC0415
     from memoranda.importers.state.schema import SCHEMA as IMPORTS  # noqa: PLC0415
     from memoranda.models.spending.schema import SCHEMA as USAGE  # noqa: PLC0415
 
-    return [REVIEWS, USAGE, SERVICE, IMPORTS, SENT]
+    return [REVIEWS, USAGE, SERVICE, IMPORTS, OUTBOX, SENT]
 
 
 def opened_parts(root: Path, urls: Iterable[str] = ()) -> Iterator[tuple[Engine, Schema]]:
@@ -69,13 +67,20 @@ def users_with_rows(root: Path, url: str) -> set[str]:
     return {name for name in found if name}
 
 
-def check_parts(root: Path, setting: Path = Path(), url: str = "") -> Iterator[HealthIssue]:
-    """What is wrong with rows in `home.db`, or on a server that the file `setting` names."""
+def check_parts(root: Path, in_use: Sequence[str], setting: Path = Path(), url: str = "") -> Iterator[HealthIssue]:
+    """What is wrong with rows in `home.db`, or on a server that the file `setting` names.
+
+    `in_use` are the names of the providers in use.
+    """
     from memoranda.agent.review.schema import check_reviews  # noqa: PLC0415
+    from memoranda.external.checks import check_jobs  # noqa: PLC0415
+    from memoranda.external.holographic.health import check_shared_facts  # noqa: PLC0415
     from memoranda.importers.state.schema import check_imports  # noqa: PLC0415
 
     yield from check_reviews(root, setting, url)
     yield from check_imports(root, setting, url)
+    yield from check_jobs(root, setting, url, in_use)
+    yield from check_shared_facts(setting, url) if url else ()
 
 
 class CheckedHome(CheckedDatabase):
@@ -92,16 +97,18 @@ class CheckedHome(CheckedDatabase):
         return engine
 
 
-def checked_home(root: Path) -> CheckedHome:
+def checked_home(root: Path, in_use: Sequence[str] = ()) -> CheckedHome:
     """For the doctor: what is wrong with `home.db`, and how to save what can still be read."""
 
     def check_content(database: Database) -> Iterator[HealthIssue]:
-        return check_parts(root)
+        return check_parts(root, in_use)
 
     def save(damaged: DamagedDatabase, fresh: Path) -> str:
         tables = [table for schema in home_schemas() for table in schema.tables]
         with closing(store.open(fresh)) as database, database.writing() as connection:
             count = sum(take_rows(connection, damaged, table) for table in (*tables, STATE_META))
+            for statement in (each for schema in home_schemas() for each in schema.after_salvage):
+                connection.execute(statement)
         return f"{count:,} rows"
 
     store = CheckedHome(root / FILE_NAME, APPLICATION_ID, home_schemas()[0], check_content, save)

@@ -55,7 +55,7 @@ _FACT = (
     " VALUES ('ana', 1, 7, 'a fact', 'a fact', 'general', 1, 0, 0, '[not json')"
 )
 _PARKED_JOB = (
-    "INSERT INTO jobs (key, provider, scope, kind, session_id, first_message, last_message, created, state)"
+    "INSERT INTO jobs (key, provider, user_id, kind, session_id, first_message, last_message, created, state)"
     " VALUES ('k2', 'mem0', 'ana', 'turn', 's', 1, 2, 0, 'parked')"
 )
 _UNREADABLE_NOTIFICATION = (

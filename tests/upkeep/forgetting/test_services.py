@@ -32,7 +32,7 @@ def say(home: Path, text: str) -> None:
 
 
 def jobs(home: Path) -> list[str]:
-    with closing(sqlite3.connect(home / "outbox.db")) as connection:
+    with closing(sqlite3.connect(home / "home.db")) as connection:
         return [kind for (kind,) in connection.execute("SELECT kind FROM jobs ORDER BY id")]
 
 
@@ -65,7 +65,7 @@ def test_a_service_that_is_down_deletes_before_it_receives_anything_else(
     assert {"forget", "turn"} <= set(jobs(terminal.home))
     assert occurrences(terminal.home, WORD) == {}
     double.fail(None)
-    with closing(sqlite3.connect(terminal.home / "outbox.db")) as connection, connection:
+    with closing(sqlite3.connect(terminal.home / "home.db")) as connection, connection:
         connection.execute("UPDATE jobs SET next_try = 0")
     say(terminal.home, "The service is back")
     assert double.stored_texts() == ["I met [forgotten] and pears again Noted.", "The service is back Noted."]

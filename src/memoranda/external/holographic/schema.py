@@ -131,5 +131,5 @@ SERVER_SCHEMA = Schema(
         "CREATE INDEX IF NOT EXISTS idx_shared_facts_revision ON shared_facts(user_id, revision)",
     ),
     server=ServerTables(user_tables=tuple((table.name, "user_id") for table in (_SHARED_FACTS, _FACT_REVISIONS))),
-    forgetting=Forgetting(own_texts=True),
+    forgetting=Forgetting(texts=frozenset()),
 )

@@ -1,4 +1,4 @@
-"""The outbox: what the record has for providers and they have not received, in one file of the home or on a server.
+"""The outbox: what the record has for providers and they have not received, in `home.db` or on a server.
 
 The record is the durable queue: a completed turn is marked in it, everything else is a row of its notifications. The
 outbox keeps a position in that feed for each provider and user, and a job for each notification before the position
@@ -41,7 +41,7 @@ from memoranda.support.processes import has_ended, process_identity
 _log = logging.getLogger(__name__)
 
 # The first job of every session, found from session to session: as fast with many waiting jobs as with few.
-_WAITING = "FROM jobs WHERE provider = ? AND scope = ? AND state = 'waiting'"
+_WAITING = "FROM jobs WHERE provider = ? AND user_id = ? AND state = 'waiting'"
 _HEADS = f"""id IN (
     WITH RECURSIVE sessions (name) AS (
         SELECT min(session_id) {_WAITING}
@@ -56,8 +56,8 @@ _FREE = """(next_try <= ? OR next_try > ?)
 # A job with an error was attempted, even if `retry_failed` counts its attempts from zero.
 _ATTEMPTS = "CASE WHEN attempts = 0 AND last_error <> '' THEN 1 ELSE attempts END"
 _FOUND = "key, kind, session_id, first_message, last_message, notification"
-_INSERT = f"""INSERT INTO jobs (provider, scope, created, owner, until, {_FOUND})
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (provider, scope, key) DO NOTHING"""
+_INSERT = f"""INSERT INTO jobs (provider, user_id, created, owner, until, {_FOUND})
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (provider, user_id, key) DO NOTHING"""
 _PARK = "UPDATE jobs SET state = 'parked', attempts = attempts + 1, last_error = ? WHERE id = ?"
 # SQLite accepts no more than 32,766 values in a statement.
 _MAX_IDS = 10_000
@@ -103,8 +103,8 @@ class Outbox:
         `server_url` names the server that has the tables for all nodes, instead of the file in the home. `record`
         returns the home's record if the caller has it open, and creates it if it does not exist.
         """
-        self.path = home / schema.FILE_NAME
         self._file = schema.outbox_database(home, server_url, wait=wait)
+        self.path = self._file.path
         self._record = RecordFeed(home, server_url, record)
         self._settings = settings or ProviderSettings()
         self._given_clock = clock
@@ -286,7 +286,7 @@ class Outbox:
         """
         if not self._file.exists():
             return None
-        parked = "provider = ? AND scope = ? AND state = 'parked' AND last_error <> ?"
+        parked = "provider = ? AND user_id = ? AND state = 'parked' AND last_error <> ?"
         values, now = (provider, scope, DAMAGED), self._clock()
         with self._db(scope).reading() as connection:
             (due,) = connection.execute(f"SELECT min(next_try) FROM jobs WHERE {parked}", values).fetchone()
@@ -321,7 +321,7 @@ class Outbox:
         with self._db(scope).reading() as connection:
             rows = connection.execute(
                 f"SELECT id, provider, created, attempts, next_try, last_error, state, {_FOUND} FROM jobs"
-                " WHERE scope = ? AND id > ? ORDER BY id LIMIT ?",
+                " WHERE user_id = ? AND id > ? ORDER BY id LIMIT ?",
                 (scope, after, limit),
             ).fetchall()
         return [self._as_listed(scope, row[:7], Found(*row[7:])) for row in rows]
@@ -349,9 +349,6 @@ class Outbox:
         if not self._file.exists():
             return 0
         with self._db().writing() as connection:
-            if provider is None and session_ids is None and scope is not None:
-                # A user who is removed; the record has nothing of them any more.
-                connection.execute("DELETE FROM outbox_positions WHERE user_id = ?", (scope,))
             return sum(
                 connection.execute(f"DELETE FROM jobs WHERE {condition}", values).rowcount
                 for condition, values in _conditions(self._db(), provider, scope, session_ids)
@@ -497,7 +494,7 @@ def _conditions(
     engine: Engine, provider: str | None, scope: str | None, session_ids: Collection[str] | None = None
 ) -> Iterator[tuple[str, tuple[Any, ...]]]:
     """Conditions that together match these jobs, each of them once; None stands for all."""
-    filters = [(name, value) for name, value in (("provider", provider), ("scope", scope)) if value is not None]
+    filters = [(name, value) for name, value in (("provider", provider), ("user_id", scope)) if value is not None]
     condition = " AND ".join(["1 = 1", *(f"{name} = ?" for name, _ in filters)])
     values = tuple(value for _, value in filters)
     if session_ids is None:

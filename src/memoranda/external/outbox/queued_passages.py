@@ -54,15 +54,10 @@ class QueuedPassages:
     def find(self, matcher: TextMatcher) -> list[QueuedPassage]:
         """The waiting notifications that carry the text."""
         with closing(self._feed()) as feed:
-            found = [
+            return [
                 QueuedPassage(row.provider, row.kind, row.session_id, count, self._is_running(row))
                 for row, _, count in self._matching(feed, matcher)
             ]
-        return found + [
-            QueuedPassage(provider, kind, session_id, matcher.count(error), running=False)
-            for _, provider, kind, session_id, error in self._errors()
-            if matcher.count(error)
-        ]
 
     def forget(self, matcher: TextMatcher, *, keep_removals: bool = False) -> int:
         """Drop or change the notifications that carry the text; returns how many.
@@ -79,11 +74,8 @@ class QueuedPassages:
                     self._remove(feed, [row])
                 else:
                     feed.everyone().feed.notifications.replace(row, content)
-        numbers = [number for number, *_, error in self._errors() if matcher.count(error)]
-        if numbers:
-            with closing(self._file), self._file.open().writing() as connection:
-                connection.executemany("UPDATE jobs SET last_error = '' WHERE id = ?", [(each,) for each in numbers])
-        return changed + len(numbers)
+        self._forget_errors(matcher)
+        return changed
 
     def erase_removed(self) -> bool:
         """Overwrite what removed notifications left in the files; False while another program is reading them."""
@@ -138,15 +130,15 @@ class QueuedPassages:
             if count:
                 yield row, content, count
 
-    def _errors(self) -> list[tuple[int, str, str, str, str]]:
+    def _forget_errors(self, matcher: TextMatcher) -> None:
+        """Remove the text from what services answered: a message that is redacted may be quoted there."""
         if not self._file.exists():
-            return []
-        condition, values = ("", ()) if self._scope is None else (" AND scope = ?", (self._scope,))
-        with closing(self._file), self._file.open().reading() as connection:
-            rows = connection.execute(
-                f"SELECT id, provider, kind, session_id, last_error FROM jobs WHERE last_error <> ''{condition}", values
-            )
-            return [(*row,) for row in rows]
+            return
+        condition, values = ("", ()) if self._scope is None else (" AND user_id = ?", (self._scope,))
+        with closing(self._file), self._file.open().writing() as connection:
+            rows = connection.execute(f"SELECT id, last_error FROM jobs WHERE last_error <> ''{condition}", values)
+            found = [(number,) for number, error in rows.fetchall() if matcher.count(error)]
+            connection.executemany("UPDATE jobs SET last_error = '' WHERE id = ?", found)
 
     def _is_running(self, row: Notification) -> bool:
         if not self._file.exists():

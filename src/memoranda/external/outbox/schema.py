@@ -9,13 +9,10 @@ from pathlib import Path
 from memoranda.errors import StorageError
 from memoranda.memory.record.notifications import FeedHeads
 from memoranda.storage.connection import Connection
-from memoranda.storage.lazy_database import LazyDatabase
+from memoranda.storage.home_database import HomeDatabase
 from memoranda.storage.position import Position
-from memoranda.storage.schema import Column, Schema, ServerTables, Table
+from memoranda.storage.schema import Column, Forgetting, Schema, ServerTables, Table
 from memoranda.storage.state_meta import drop_meta, read_meta, write_meta
-
-APPLICATION_ID = int.from_bytes(b"MemO", "big")
-FILE_NAME = "outbox.db"
 
 JOBS = Table(
     "jobs",
@@ -23,7 +20,7 @@ JOBS = Table(
     (
         Column("id", "numbered", "", "Order."),
         Column("provider", "text", "NOT NULL", "The provider that receives it."),
-        Column("scope", "text", "NOT NULL", "The user that the provider was started for; empty for the home's owner."),
+        Column("user_id", "text", "NOT NULL", "The user that the provider was started for; empty for the owner."),
         Column("key", "text", "NOT NULL", "The idempotency key, which is the same for a repeated delivery."),
         Column("kind", "text", "NOT NULL", "turn, memory_write, session_end, session_switch, delegation, forget."),
         Column("session_id", "text", "NOT NULL", "The session whose order it follows."),
@@ -56,17 +53,20 @@ SCHEMA = Schema(
     name="outbox",
     tables=(JOBS, POSITIONS),
     indexes=(
-        "CREATE INDEX IF NOT EXISTS idx_jobs_order ON jobs(provider, scope, state, session_id, id)",
-        "CREATE UNIQUE INDEX IF NOT EXISTS idx_jobs_key ON jobs(provider, scope, key)",
+        "CREATE INDEX IF NOT EXISTS idx_jobs_order ON jobs(provider, user_id, state, session_id, id)",
+        "CREATE UNIQUE INDEX IF NOT EXISTS idx_jobs_key ON jobs(provider, user_id, key)",
         "CREATE UNIQUE INDEX IF NOT EXISTS idx_outbox_positions ON outbox_positions(provider, user_id)",
     ),
-    server=ServerTables(user_tables=((JOBS.name, "scope"), (POSITIONS.name, "user_id"))),
+    server=ServerTables(user_tables=((JOBS.name, "user_id"), (POSITIONS.name, "user_id"))),
+    forgetting=Forgetting(texts=frozenset({"last_error"})),
+    # What is lost of the notifications is still in the record, and read again.
+    after_salvage=("UPDATE outbox_positions SET notified = '0'",),
 )
 
 
-def outbox_database(home: Path, server_url: str = "", *, wait: float = 10.0) -> LazyDatabase:
-    """The database of the outbox: a file of the home, or the server of all its nodes."""
-    return LazyDatabase(home / FILE_NAME, SCHEMA, APPLICATION_ID, server_url=server_url, wait=wait)
+def outbox_database(home: Path, server_url: str = "", *, wait: float = 10.0) -> HomeDatabase:
+    """The tables of the outbox: in `home.db`, or on the server of all its nodes."""
+    return HomeDatabase(home, SCHEMA, server_url=server_url, wait=wait)
 
 
 def last_delivered(connection: Connection, provider: str) -> float:

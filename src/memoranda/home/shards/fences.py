@@ -15,8 +15,7 @@ _MOVING = "memoranda.moving"
 SET_MOVING = f"set_config('{_MOVING}', 'on', true)"
 _TRIGGER = "refuse_moved_user"
 USER_LOCK, SHARD_LOCK = 11, 12
-# The outbox calls the user of a job its scope.
-_USER_COLUMNS = ("user_id", "scope")
+_USER_COLUMN = "user_id"
 
 
 def user_tables(connection: Connection) -> list[str]:
@@ -69,11 +68,11 @@ def _lock_key(name: str, kind: int) -> str:
 
 def user_column(connection: Connection, table: str) -> str:
     """The column with the user of a row; "" if the table has none, such as that of messages."""
-    rows = connection.execute(
-        "SELECT attname::text FROM pg_attribute WHERE attrelid = to_regclass(?) AND NOT attisdropped", (table,)
-    ).fetchall()
-    names = {name for (name,) in rows}
-    return next((name for name in _USER_COLUMNS if name in names), "")
+    found = connection.execute(
+        "SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass(?) AND attname = ? AND NOT attisdropped",
+        (table, _USER_COLUMN),
+    ).fetchone()
+    return _USER_COLUMN if found else ""
 
 
 def _function(name: str, table: str, user: str) -> str:

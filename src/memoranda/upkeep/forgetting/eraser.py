@@ -104,6 +104,7 @@ class Eraser:
                 removal.add(contents.providers.forget_sessions(None))
                 if db is not None:
                     _delete_items(contents, db, removal)
+                    db.feed.notifications.remove_of(None, contents.scope.queue, None)
                     _delete_conversations(contents, db, _sessions_of(contents), removal, at_services=False)
                 UserFiles(contents.scope).forget()
             proof = prove_deleted(opened, removal.passages, removal.session_ids)
@@ -248,6 +249,8 @@ def _find_user(contents: ScopeContents, db: SessionDB | None) -> list[ForgetPlac
     found = [ForgetPlace("record", "sessions", len(ids), "remove")] if ids else []
     items = contents.record.item_passages.count() if contents.record is not None else 0
     found += [ForgetPlace("items", "items", items, "remove")] if items else []
+    waiting = len(db.feed.notifications.select(None, contents.scope.queue)) if db is not None else 0
+    found += [ForgetPlace("outbox", "notifications", waiting, "remove")] if waiting else []
     return [*found, *UserFiles(contents.scope).find(), *contents.providers.find_received(ids)]
 
 

@@ -19,7 +19,7 @@ from memoranda.upkeep.forgetting.scope_contents import ScopeContents
 
 _VACUUM_SECONDS = 20.0
 _MIN_EVIDENCE = 4
-_SHARED = ("state.", "outbox.db", "checkpoints.db", "home.db")
+_SHARED = ("state.", "checkpoints.db", "home.db")
 _IN_FREE_SPACE = (
     "in free pages or the log of the file, which another program is reading; run the command again when it has ended"
 )

@@ -25,7 +25,7 @@ from memoranda.upkeep.home_tables import opened_parts
 _BUSY_TIMEOUT = 10.0
 _USER = "user_id"
 _IDENTIFIER = "an identifier, which other rows refer to"
-_STORES = ("state.", FILE_NAME, "outbox.db", "checkpoints.db", "holographic")
+_STORES = ("state.", FILE_NAME, "checkpoints.db", "holographic")
 
 IsOurSession = Callable[[str], bool]
 """Whether a session belongs to the scope, as far as that is known."""
@@ -114,7 +114,7 @@ class PartTables:
         """The tables with rows that have a text."""
         found = []
         for engine, schema in self._parts():
-            for table in _text_tables(schema):
+            for table in schema.tables:
                 keys = {column.name for column in table.columns if _identifies(column)}
                 matches = [name for row in self._rows(engine, schema, table) for name, text in row.texts.items()
                            if matcher.found_in(text)]  # fmt: skip
@@ -145,7 +145,7 @@ class PartTables:
             if delete_rows is not None:
                 with engine.writing() as connection:
                     changed += delete_rows(connection, matcher.found_in, self._scope.user or "")
-            changed += sum(self._replace(engine, schema, table, matcher) for table in _text_tables(schema))
+            changed += sum(self._replace(engine, schema, table, matcher) for table in schema.tables)
             if changed:
                 _erase(engine)
 
@@ -179,7 +179,7 @@ class PartTables:
 
     def _rows(self, engine: Engine, schema: Schema, table: Table) -> list[_Row]:
         """The rows of the scope; those that belong to no user are the owner's."""
-        names = [column.name for column in table.columns if column.kind == "text" and column.name != _USER]
+        names = _text_columns(schema, table)
         user = schema.user_tables.get(table.name, "''")
         if not names or (self._scope.user is not None and table.name not in schema.user_tables):
             return []
@@ -215,8 +215,10 @@ def _erase(engine: Engine) -> None:
     engine.shrink_log()
 
 
-def _text_tables(schema: Schema) -> Sequence[Table]:
-    return () if schema.forgetting.own_texts else schema.tables
+def _text_columns(schema: Schema, table: Table) -> list[str]:
+    texts = schema.forgetting.texts
+    names = [column.name for column in table.columns if column.kind == "text" and column.name != _USER]
+    return [name for name in names if texts is None or name in texts]
 
 
 def _user_tables(schema: Schema) -> dict[str, str]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.external.holographic.user_facts import facts_path
-from memoranda.external.outbox.outbox import Outbox
 from memoranda.memory.checkpoints.passages import CheckpointPassages
 from memoranda.memory.checkpoints.store import CheckpointStore
 from memoranda.search.recall_log import erase_calls, hook_calls_path, read_calls, recalls_path
@@ -46,13 +45,9 @@ class UserFiles:
             # A directory is listed with the others.
             if not storage.directory.is_absolute() and storage.exists():
                 found.append(ForgetPlace("user", storage.directory.as_posix(), 1, "remove"))
-        with closing(Outbox(root, server_url=self._server_url)) as outbox:
-            backlog = outbox.backlog(None, self._user)
         with closing(checkpoints_of(self._home, self._server_url)) as checkpoints:
             threads = CheckpointPassages(CheckpointStore(checkpoints, self._user)).count()
         found += [ForgetPlace("checkpoints", "threads", threads, "remove")] if threads else []
-        waiting = backlog.waiting + backlog.parked
-        found += [ForgetPlace("outbox", "deliveries", waiting, "remove")] if waiting else []
         found += [
             ForgetPlace("databases", table, count, "remove")
             for table, count in self._tables.count_rows_of_user().items()
@@ -70,8 +65,6 @@ class UserFiles:
         root = self._home.root
         with closing(memories_of(self._home, self._server_url)) as memories:
             memories.delete(self._user)
-        with closing(Outbox(root, server_url=self._server_url)) as outbox:
-            outbox.drop(None, self._user)
         with closing(checkpoints_of(self._home, self._server_url)) as checkpoints:
             CheckpointPassages(CheckpointStore(checkpoints, self._user)).delete_all()
         self._tables.remove_user()
@@ -112,8 +105,8 @@ class UserFiles:
         return bool(call.get("user") == self._user)
 
     def _databases(self) -> Iterator[tuple[Path, sqlite3.Connection]]:
-        """The databases with rows of users, except the record, the outbox, `home.db` and checkpoints."""
-        stores = ("state.", "outbox.", "checkpoints.", "holographic", FILE_NAME)
+        """The databases with rows of users, except the record, `home.db` and checkpoints."""
+        stores = ("state.", "checkpoints.", "holographic", FILE_NAME)
         for path in sorted(self._home.root.glob("*.db")):
             if not path.name.startswith(stores) and path.stat().st_size and is_database(path):
                 with closing(sqlite3.connect(path, timeout=_BUSY_TIMEOUT, isolation_level=None)) as connection:

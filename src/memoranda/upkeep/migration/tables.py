@@ -139,14 +139,8 @@ def copy_parts_to_server(home: Home, url: str, progress: Progress) -> dict[str, 
                 continue
             counts |= _copy(schema.tables, file, server, progress)
             continue_numbers(server, _copied(schema.tables))
-    if database_exists(home.root / outbox.FILE_NAME):
-        with (
-            _opened(outbox.outbox_database(home.root)) as file,
-            _opened(outbox.outbox_database(home.root, url)) as server,
-        ):
-            counts |= _copy((outbox.JOBS,), file, server, progress)
-            continue_numbers(server, _copied((outbox.JOBS,)))
-            _positions_to_server(url, file, server)
+            if schema.name == outbox.SCHEMA.name:
+                counts[outbox.POSITIONS.name] = _positions_to_server(url, file, server)
     for user, path in _fact_files(home):
         progress("facts", 0, 1)
         counts["facts"] = counts.get("facts", 0) + export_facts(path, url, user)
@@ -161,9 +155,8 @@ def copy_parts_to_files(url: str, home: Home, progress: Progress) -> dict[str, i
             if schema.name == imports.SCHEMA.name:
                 _assign_imports(server, file)
             counts |= _copy(schema.tables, server, file, progress)
-    with _opened(outbox.outbox_database(home.root, url)) as server, _opened(outbox.outbox_database(home.root)) as file:
-        counts |= _copy((outbox.JOBS,), server, file, progress)
-        _positions_to_files(url, server, file)
+            if schema.name == outbox.SCHEMA.name:
+                counts[outbox.POSITIONS.name] = _positions_to_files(url, server, file)
     for user in users_with_facts(url):
         progress("facts", 0, 1)
         counts["facts"] = counts.get("facts", 0) + import_facts(url, user, facts_path(home.root, user))
@@ -179,7 +172,8 @@ def _copy(tables: Sequence[Table], source: Engine, target: Engine, progress: Pro
 
 
 def _copied(tables: Sequence[Table]) -> list[CopiedTable]:
-    return [CopiedTable(table, table.columns[0].name) for table in tables]
+    # Positions name rows of the store that they are in.
+    return [CopiedTable(table, table.columns[0].name) for table in tables if table is not outbox.POSITIONS]
 
 
 def _on_server(home: Home, schema: Schema, url: str) -> HomeDatabase:
@@ -203,7 +197,7 @@ def _assign_imports(server: Engine, file: Engine) -> None:
         imports.assign_to_store(here, read_meta(there, "store_id") or "")
 
 
-def _positions_to_server(url: str, file: Engine, server: Engine) -> None:
+def _positions_to_server(url: str, file: Engine, server: Engine) -> int:
     """Positions of a server name a transaction: that in which the last message was copied that had been read."""
     with file.reading() as connection:
         positions = read_positions(connection)
@@ -215,9 +209,10 @@ def _positions_to_server(url: str, file: Engine, server: Engine) -> None:
             ).fetchone()
             with server.writing() as connection:
                 write_position(connection, provider, scope, FeedHeads(Position(*row) if row else Position()))
+    return len(positions)
 
 
-def _positions_to_files(url: str, server: Engine, file: Engine) -> None:
+def _positions_to_files(url: str, server: Engine, file: Engine) -> int:
     """Files are read in the order of ids: a turn that was read out of that order is delivered again."""
     with server.reading() as connection:
         positions = read_positions(connection)
@@ -230,6 +225,7 @@ def _positions_to_files(url: str, server: Engine, file: Engine) -> None:
             with file.writing() as connection:
                 reached = FeedHeads(Position(0, first - 1 if first else last or 0))
                 write_position(connection, provider, scope, reached)
+    return len(positions)
 
 
 def _fact_files(home: Home) -> Iterator[tuple[str, Path]]:

@@ -21,11 +21,11 @@ _PARTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Conversations (the record)", ("state.db", "state.marker")),
     ("MEMORY.md, USER.md and their history", ("memories",)),
     ("Skills", ("skills",)),
-    ("External memory", ("holographic", "outbox", "providers", "plugins")),
+    ("External memory", ("holographic", "providers", "plugins")),
     ("Backups", ("backups",)),
     ("Logs", ("logs",)),
     ("Checkpoints of agents", ("checkpoints",)),
-    ("Spending, keys, reviews and imports", ("home.db", "prices.yaml")),
+    ("Deliveries, spending, keys, reviews and imports", ("home.db", "prices.yaml")),
     ("Settings", ("config.yaml", ".env", "SOUL.md")),
 )
 _OTHER = "Other files"
