@@ -57,7 +57,7 @@ class _SequenceDialect(PostgresDialect):
 class _SequenceEngine(PostgresEngine):
     dialect = _SequenceDialect()
 
-    def wait_for_feed(self, feeds: Sequence[FeedTable] = ()) -> list[Position]:
+    def wait_for_feed(self, feeds: Sequence[FeedTable] = (), *, visible: bool = False) -> list[Position]:
         return super().wait_for_feed(feeds) if feeds else []
 
 

@@ -166,10 +166,11 @@ class Engine(Protocol):
     def reading(self) -> AbstractContextManager[Connection]:
         """One consistent view. A nested call returns the same view."""
 
-    def wait_for_feed(self, feeds: Sequence[FeedTable] = ()) -> list[Position]:
+    def wait_for_feed(self, feeds: Sequence[FeedTable] = (), *, visible: bool = False) -> list[Position]:
         """Wait, not for long, until a follower can read everything that was committed before this call.
 
-        Returns the last position that it can read in each of the feeds.
+        Returns the last position that it can read in each of the feeds. With `visible`, what it cannot read counts too,
+        since a transaction in progress takes longer: for readers that keep no position.
         """
 
     def lock_session(self, connection: Connection, session_id: str) -> None:

@@ -25,10 +25,10 @@ class _GrowingFeed(Feed):
         self._db = db
         self.reads = 0
 
-    def messages_after(self, position: Position, limit: int) -> MessageBatch:
+    def messages_after(self, position: Position, limit: int, *, visible: bool = False) -> MessageBatch:
         self.reads += 1
         assert self.reads <= _MAX_READS, "the search follows those who append"
-        batch = super().messages_after(position, limit)
+        batch = super().messages_after(position, limit, visible=visible)
         self._db.append_message("s", "user", f"heron again {self.reads}")
         return batch
 

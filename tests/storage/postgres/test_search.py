@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
+import psycopg
 import pytest
 
+import memoranda
 from memoranda.home.session_db import SessionDB
 from memoranda.memory.record.conversations import Conversation, EndsShape, ReadAhead, WindowShape
 from memoranda.memory.record.scope import Scope
@@ -147,3 +149,32 @@ def test_a_view_replaces_a_connection_that_was_lost_while_idle(db: SessionDB, pr
     proxy.lose = "answer"
     assert db.get_session("s1") is not None
     assert not proxy.lose
+
+
+@pytest.mark.slow
+def test_a_search_finds_what_was_committed_while_a_transaction_of_another_program_is_open(
+    own_postgres_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Followers wait for that transaction; a search reads from the record what they cannot read yet, items included."""
+    with own_postgres_server.schema() as url, psycopg.connect(own_postgres_server.conninfo("memoranda")) as other:
+        monkeypatch.setenv("MEMORANDA_STORE", url)
+        with memoranda.open(tmp_path / "home") as memory:
+            memory.sessions.create_session("before", "cli")
+            memory.sessions.append_message("before", "user", "The heron cluster has port 8001.")
+            memory.items.put(("ports",), "first", {"text": "heron 8001"})
+            assert _found(memory) == (["before"], ["first"])
+            other.execute("SELECT pg_current_xact_id()")
+            memory.sessions.create_session("during", "cli")
+            memory.sessions.append_message("during", "user", "The heron cluster has port 8002.")
+            memory.items.put(("ports",), "second", {"text": "heron 8002"})
+            assert _found(memory) == (["before", "during"], ["first", "second"])
+            memory.sessions.delete_session("before")
+            memory.items.put(("ports",), "first", {"text": "moved"})
+            assert _found(memory) == (["during"], ["second"])
+            other.rollback()
+            assert _found(memory) == (["during"], ["second"])
+
+
+def _found(memory: memoranda.Memory) -> tuple[list[str], list[str]]:
+    sessions = [result["session_id"] for result in memory.search("heron port")["results"]]
+    return sorted(sessions), sorted(found.item.key for found in memory.items.search(("ports",), "heron 8001 8002"))

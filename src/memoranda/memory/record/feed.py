@@ -111,6 +111,7 @@ class Feed(StorePart):
 
     lists_deletions = True
     """Whether the changes include the deletion of a session; if not, a follower compares the sessions that exist."""
+    _feeds: tuple[FeedTable, FeedTable] = _FEEDS
 
     @property
     def notifications(self) -> Notifications:
@@ -133,8 +134,9 @@ class Feed(StorePart):
             former = read_meta(connection, former_stores_key(self._scope.user)) or ""
         return frozenset(former.split())
 
-    def head(self) -> Head:
-        return Head(*self._engine.wait_for_feed(_FEEDS))
+    def head(self, *, visible: bool = False) -> Head:
+        """The last message and change that a follower can read; with `visible`, see `messages_after`."""
+        return Head(*self._engine.wait_for_feed(self._feeds, visible=visible))
 
     def count_up_to(self, position: Position) -> int:
         """At most how many messages there are up to a position; deleted ones count. For progress and estimates."""
@@ -165,19 +167,21 @@ class Feed(StorePart):
             ).fetchone()
         return " ".join(map(str, row)) if row else ""
 
-    def messages_after(self, position: Position, limit: int) -> MessageBatch:
+    def messages_after(self, position: Position, limit: int, *, visible: bool = False) -> MessageBatch:
         """The next messages after a position, in order: at least one if there is any, fewer if they are long.
 
-        A store for one user returns only the user's own.
+        A store for one user returns only the user's own. With `visible`, everything that is committed, for a search
+        that does not come back: others may still appear before the position that it reaches.
         """
         join, within, users = self._own("m.session_id")
         if self._dialect.one_statement_appends and not self._scope.all:
             join, (within, users) = "", self._messages_in_scope()
-        condition, values = self._dialect.after("m.id", position)
+        condition, values = self._after("m.id", position, visible=visible)
         found: list[FeedMessage] = []
         positions: list[Position] = []
         room = MAX_CHARACTERS
-        self._engine.wait_for_feed()
+        if not visible:
+            self._engine.wait_for_feed()
         with self._engine.reading() as connection:
             rows = readable_rows(
                 connection,
@@ -240,11 +244,12 @@ class Feed(StorePart):
             f"{condition} AND {self._dialect.not_ascii('m.content')} ORDER BY m.id DESC LIMIT ?", (*values, limit)
         )
 
-    def changes_after(self, position: Position, limit: int) -> list[FeedChange]:
+    def changes_after(self, position: Position, limit: int, *, visible: bool = False) -> list[FeedChange]:
         """The next changes after a position, in order; for one user, those of sessions that exist."""
         join, within, users = self._own("c.session_id")
-        condition, values = self._dialect.after("c.seq", position)
-        self._engine.wait_for_feed()
+        condition, values = self._after("c.seq", position, visible=visible)
+        if not visible:
+            self._engine.wait_for_feed()
         with self._engine.reading() as connection:
             rows = connection.execute(
                 f"SELECT {self._dialect.position_columns('c.seq')}, c.session_id, c.from_message FROM changes c{join}"
@@ -266,6 +271,9 @@ class Feed(StorePart):
                 )
                 found |= {row[0]: FeedSession(*row) for row in rows}
         return found
+
+    def _after(self, column: str, position: Position, *, visible: bool) -> Condition:
+        return (self._dialect.visible_after if visible else self._dialect.after)(column, position)
 
     def _own(self, column: str) -> tuple[str, str, tuple[str, ...]]:
         """The join with sessions, the condition and its values that limit a feed to the user of this store."""
@@ -376,9 +384,6 @@ class UserFeed(Feed):
         """The id of the store and the user: an index of another user is never taken for this one."""
         return f"{super().store_id()} {self._owner}"
 
-    def head(self) -> Head:
-        return Head(*self._engine.wait_for_feed(self._feeds))
-
     def count_up_to(self, position: Position) -> int:
         condition, values = self._dialect.up_to("id", position)
         with self._engine.reading() as connection:
@@ -405,13 +410,12 @@ _ITEM_FEEDS = (FeedTable("memory_items", "id"), FeedTable("item_changes", "seq")
 class ItemFeed(Feed):
     """Reads for the index of items; they cover all users, so a store for one user refuses them."""
 
-    def head(self) -> Head:
-        return Head(*self._engine.wait_for_feed(_ITEM_FEEDS))
+    _feeds = _ITEM_FEEDS
 
-    def messages_after(self, position: Position, limit: int) -> MessageBatch:
+    def messages_after(self, position: Position, limit: int, *, visible: bool = False) -> MessageBatch:
         """The next items after a position, in order: at least one if there is any, fewer if they are long."""
         self._require_everyone()
-        condition, values = self._dialect.after("items.id", position)
+        condition, values = self._after("items.id", position, visible=visible)
         found: list[FeedMessage] = []
         room = MAX_CHARACTERS
         with self._engine.reading() as connection:
@@ -456,7 +460,7 @@ class ItemFeed(Feed):
     def messages_like(self, patterns: Sequence[str], start: Position, limit: int) -> list[FeedMessage]:
         """The newest items after a position whose key or value matches any of the LIKE patterns."""
         either = " OR ".join(self._dialect.like(f"items.{column}") for column in ("value", "key") for _ in patterns)
-        condition, values = self._dialect.after("items.id", start)
+        condition, values = self._dialect.visible_after("items.id", start)
         return self._messages(
             f"{condition} AND ({either} OR {self._dialect.contains_nul('items.key')}) ORDER BY items.id DESC LIMIT ?",
             (*values, *list(patterns) * 2, limit),
@@ -464,14 +468,14 @@ class ItemFeed(Feed):
 
     def messages_beyond_ascii(self, start: Position, limit: int) -> list[FeedMessage]:
         """The newest items after a position whose key or value has letters outside ASCII."""
-        condition, values = self._dialect.after("items.id", start)
+        condition, values = self._dialect.visible_after("items.id", start)
         either = " OR ".join(self._dialect.not_ascii(f"items.{column}") for column in ("value", "key"))
         return self._messages(f"{condition} AND ({either}) ORDER BY items.id DESC LIMIT ?", (*values, limit))
 
-    def changes_after(self, position: Position, limit: int) -> list[FeedChange]:
+    def changes_after(self, position: Position, limit: int, *, visible: bool = False) -> list[FeedChange]:
         """The next items that were replaced or removed, in order."""
         self._require_everyone()
-        condition, values = self._dialect.after("seq", position)
+        condition, values = self._after("seq", position, visible=visible)
         with self._engine.reading() as connection:
             rows = connection.execute(
                 f"SELECT {self._dialect.position_columns('seq')}, item_id FROM item_changes"

@@ -378,7 +378,7 @@ class IndexReader:
 
     def _changed_since(self, position: Position) -> set[str]:
         found: set[str] = set()
-        while changes := self._feed.changes_after(position, _BATCH_SIZE):
+        while changes := self._feed.changes_after(position, _BATCH_SIZE, visible=True):
             found.update(change.session_id for change in changes)
             position = changes[-1].position
         return found

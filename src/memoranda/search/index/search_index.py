@@ -107,7 +107,7 @@ class SearchIndex:
     @contextmanager
     def reading(self) -> Iterator[IndexReader]:
         """One consistent view for a search; it includes everything that was committed before the call."""
-        head = self._feed.head()
+        head = self._feed.head(visible=True)
         with ExitStack() as stack:
             view = None
             lock = self._lock

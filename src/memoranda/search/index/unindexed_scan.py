@@ -70,8 +70,7 @@ class UnindexedScan:
         position = self._after
         while position < self._head:
             # Not waiting for transactions in progress, which are beyond the head.
-            with self._feed.one_view():
-                batch = self._feed.messages_after(position, MAX_READ_ALL)
+            batch = self._feed.messages_after(position, MAX_READ_ALL, visible=True)
             if not batch.messages:
                 return
             self._add(batch.messages)

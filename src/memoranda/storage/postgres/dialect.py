@@ -6,7 +6,8 @@ can appear before a position that a follower has read.
 
 A transaction in progress thus holds back all later ones. Transactions of the store take milliseconds, so that waiting
 for those in progress gives every search what was committed before it. A transaction that takes longer, perhaps of
-another program on the same server, is waited for once.
+another program on the same server, is waited for once; then a search reads what is committed above the horizon from
+the record, and followers continue when that transaction has ended.
 """
 
 import time
@@ -127,15 +128,22 @@ MAX_WAIT = 0.5
 _FIRST_PAUSE, _MAX_PAUSE = 0.001, 0.02
 _HORIZON = "pg_snapshot_xmin(pg_current_snapshot())"
 # The setting that row-level security asks for, before any row is read: rows are looked up by the result.
-_VISIBLE = f"(SELECT CASE WHEN {row_security.SET_EVERYONE} <> '' THEN {_HORIZON} END)"
-_NEWEST = f"(SELECT {TRANSACTION} FROM {{0}} WHERE {TRANSACTION} >= {_VISIBLE} ORDER BY {TRANSACTION} DESC LIMIT 1)"
+_BELOW_HORIZON = f"(SELECT CASE WHEN {row_security.SET_EVERYONE} <> '' THEN {_HORIZON} END)"
+_VISIBLE = f"(SELECT CASE WHEN {row_security.SET_EVERYONE} <> '' THEN '{2**63 - 1}'::xid8 END)"
+_NEWEST = (
+    f"(SELECT {TRANSACTION} FROM {{0}} WHERE {TRANSACTION} >= {_BELOW_HORIZON} ORDER BY {TRANSACTION} DESC LIMIT 1)"
+)
 
 _LAST = (
-    f"(SELECT ARRAY[{TRANSACTION}::text::bigint, {{1}}] FROM {{0}} WHERE {TRANSACTION} < {_VISIBLE}"
+    f"(SELECT ARRAY[{TRANSACTION}::text::bigint, {{1}}] FROM {{0}} WHERE {TRANSACTION} < {{3}}"
     f" AND {{2}} ORDER BY {TRANSACTION} DESC, {{1}} DESC LIMIT 1)"
 )
 
 Ask = Callable[[str, list[Any]], Any]
+
+
+def _last(feeds: Sequence[FeedTable], limit: str) -> str:
+    return ", ".join(_LAST.format(feed.name, feed.column, feed.condition.text, limit) for feed in feeds)
 
 
 class Horizon:
@@ -154,20 +162,20 @@ class Horizon:
         newest, oldest = ask(self._ask_newest, [])
         return newest is None or self._wait(newest, oldest, ask, max_wait)
 
-    def heads(self, feeds: Sequence[FeedTable], ask: Ask) -> list[Position]:
+    def heads(self, feeds: Sequence[FeedTable], ask: Ask, *, visible: bool = False) -> list[Position]:
         """The last positions below the horizon, after waiting; mostly nothing is in progress, and one trip is enough.
 
-        They concern the rows of all users, unless the condition of a feed says otherwise.
+        If waiting takes too long, `visible` gives the last positions of all that is committed. They concern the rows of
+        all users, unless the condition of a feed says otherwise.
         """
         if not feeds:
             self.wait(ask)
             return []
-        last = ", ".join(_LAST.format(feed.name, feed.column, feed.condition.text) for feed in feeds)
         values = [value for feed in feeds for value in feed.condition.values]
-        newest, oldest, *found = ask(f"{self._ask_newest}, {last}", values)
+        newest, oldest, *found = ask(f"{self._ask_newest}, {_last(feeds, _BELOW_HORIZON)}", values)
         if newest is not None:
-            self._wait(newest, oldest, ask, MAX_WAIT)
-            found = ask(f"SELECT {last}", values)
+            passed = self._wait(newest, oldest, ask, MAX_WAIT)
+            found = ask(f"SELECT {_last(feeds, _VISIBLE if visible and not passed else _BELOW_HORIZON)}", values)
         return [START if position is None else Position(*position) for position in found]
 
     def _wait(self, newest: str, oldest: str, ask: Ask, max_wait: float) -> bool:

@@ -191,9 +191,9 @@ class PostgresEngine(ServerDiagnostics):
         self._state.user_tables += [table for table, _ in protected]
         self._state.horizon = Horizon(self._state.feeds) if self._state.feeds else None
 
-    def wait_for_feed(self, feeds: Sequence[FeedTable] = ()) -> list[Position]:
+    def wait_for_feed(self, feeds: Sequence[FeedTable] = (), *, visible: bool = False) -> list[Position]:
         if self._state.horizon is not None and self._state.inside is None:
-            return self._state.horizon.heads(feeds, self._ask)
+            return self._state.horizon.heads(feeds, self._ask, visible=visible)
         with self.reading() as connection:
             return [last_position(self.dialect, connection, feed) for feed in feeds]
 

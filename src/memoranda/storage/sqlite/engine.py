@@ -204,7 +204,7 @@ class SqliteEngine(Database):
     def across_users(self, connection: Connection) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def wait_for_feed(self, feeds: Sequence[FeedTable] = ()) -> list[Position]:
+    def wait_for_feed(self, feeds: Sequence[FeedTable] = (), *, visible: bool = False) -> list[Position]:
         """Waits for nothing: rows become visible in the order of their ids."""
         if not feeds:
             return []
