@@ -15,10 +15,11 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
-from memoranda.safety.secrets import FoundSecret, find_secrets
+from memoranda.safety.secrets import BETWEEN_TEXTS, FoundSecret, find_secrets
 from memoranda.safety.secrets.found_secret import drop_overlaps
 from memoranda.safety.secrets.issuer_tokens import KEY_MARK, find_private_keys
 from memoranda.safety.substrings import contains_any
+from memoranda.support.lazy_pattern import compile_later
 
 # Shorter values are words that happen to be settings, and would be found everywhere.
 _MIN_VALUE_CHARS = 8
@@ -30,9 +31,10 @@ _MAX_LEVELS = 3
 _HTML_ESCAPES = str.maketrans({"<": r"\u003c", ">": r"\u003e", "&": r"\u0026"})
 _PRIVATE_KEY = "[redacted:private_key]"
 _LISTS = (list, tuple)
-# Between two texts that are searched together: no credential's format allows that many spaces, so none spans two texts
-# and none hides in the end of the text before it.
-_BETWEEN_TEXTS = "\n\n\n\n"
+# An id in this form is no credential of an issuer, and nearly every imported message has one. With sixteen digits at
+# its beginning it may pass for the number of a card.
+_UUID = compile_later(r"(?=[0-9-]{0,18}[a-f])[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_UUID_CHARS = 36
 _FLAT = frozenset({str, int, float, bool, type(None)})
 # One in a hundred long numbers passes for the number of a card, and many programs use long numbers as ids.
 _NOT_IN_NAMES = frozenset({"card_number", "iban", "social_security_number"})
@@ -96,8 +98,12 @@ class Redactor:
         """
         texts: list[str] = []
         _collect_texts(value, texts)
-        joined = _BETWEEN_TEXTS.join(texts)
-        return not find_secrets(joined) and not (self._known and contains_any(self._known_forms(joined), joined))
+        if self._known:
+            joined = BETWEEN_TEXTS.join(texts)
+            if contains_any(self._known_forms(joined), joined):
+                return False
+        others = [text for text in texts if len(text) != _UUID_CHARS or not _UUID.fullmatch(text)]
+        return not find_secrets(BETWEEN_TEXTS.join(others))
 
     def _redact_name(self, name: str) -> str:
         if len(name) < _MIN_VALUE_CHARS:

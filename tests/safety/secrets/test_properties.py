@@ -3,6 +3,7 @@
 import random
 import sys
 import time
+import uuid
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from benchmarks.secrets import formats, situations
 from benchmarks.secrets.lookalikes import written_lines
 from benchmarks.secrets.template import generate
 from memoranda.safety.redaction import Redactor
-from memoranda.safety.secrets import find_secrets
+from memoranda.safety.secrets import FoundSecret, find_secrets, finder
 from tests.cases import cases
 from tests.timing import GIVE_UP
 
@@ -55,6 +56,34 @@ def test_texts_that_are_searched_together_hide_nothing(lines: list[str]) -> None
     redactor = Redactor()
     assert not redactor.is_clean(lines) or all(find_secrets(line) == [] for line in lines)
     assert redactor.value(lines)[0] == [redactor.text(line)[0] for line in lines]
+
+
+@given(st.uuids())
+def test_an_id_in_the_form_of_a_uuid_is_not_searched_and_hides_nothing(id: uuid.UUID) -> None:
+    """Only one that begins like the number of a card is searched; a known value is found in this form, too."""
+    name = str(id)
+    assert not find_secrets(name) or name[:18].replace("-", "").isdigit()
+    assert Redactor().is_clean([name]) == (not find_secrets(name))
+    assert not Redactor([name]).is_clean([{"external_id": name}])
+
+
+def test_an_id_in_the_form_of_a_card_number_is_searched() -> None:
+    """A text that consists of such an id is redacted as before."""
+    name = "41111111-1111-1111-a111-111111111111"
+    assert not Redactor().is_clean([name])
+
+
+def test_a_name_is_searched_only_in_the_text_of_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An id with digits does not cause the messages before it to be searched."""
+    searched: list[str] = []
+
+    def find_named(text: str) -> list[FoundSecret]:
+        searched.append(text)
+        return []
+
+    monkeypatch.setattr(finder, "_find_named", find_named)
+    assert Redactor().is_clean(["An ordinary sentence. " * 20, "call_4f1d22b9a0"])
+    assert [text.strip("\n\0") for text in searched] == ["call_4f1d22b9a0"]
 
 
 # The worst of some thousand combinations of parts that the rules look for.
