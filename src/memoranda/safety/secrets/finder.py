@@ -9,8 +9,8 @@ from memoranda.safety.secrets.issuer_tokens import blank_escapes, find_issuer_to
 from memoranda.support.lazy_pattern import compile_later
 
 BETWEEN_TEXTS = "\n\n\n\n\0\n"
-"""Between texts that are searched together. No credential's format allows it, so none spans two texts, and none hides in
-the end of the text before it."""
+"""Between texts that are searched together. No credential's format allows it, so none spans two texts, and none hides
+in the end of the text before it."""
 
 # The kinds of characters: 'a' for letters, '_' and '-', '0' for digits, a space for white space, 's' for signs that
 # passwords have and prose seldom has within a word, '*' for itself, a dot for all others.
