@@ -139,7 +139,7 @@ def related_entries(memory: RecallableMemory, question: str) -> tuple[dict[Targe
             entries[target] = []
             skipped.append(f"{file_name(target)} was skipped: {error}")
             _log.warning("%s", skipped[-1])
-    if memory.services.has_record and memory.curated.notes is not None:
+    if memory.curated.notes is not None:
         noted = entries_matching(question, [note.shown for note in memory.curated.notes.all()])
         entries |= {NOTES: noted} if noted else {}
     return entries, tuple(skipped)

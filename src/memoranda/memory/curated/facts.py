@@ -174,7 +174,7 @@ class _History:
         self._latest: dict[str, _Known] = {}
 
     def add(self, change: MemoryChange) -> None:
-        at = seconds_of(change)
+        at = seconds_of(change.at)
         if at is None:
             return
         if change.action == "confirm":
@@ -229,10 +229,10 @@ def pair_alike(old: Sequence[str], new: Sequence[str], only_one: bool = False) -
     return pairs
 
 
-def seconds_of(change: MemoryChange) -> float | None:
-    """The time of a change; None if a person has edited the journal so that it is no time."""
+def seconds_of(at: str) -> float | None:
+    """The time of a change or a note; None if a person has edited it so that it is no time."""
     try:
-        return datetime.fromisoformat(change.at.replace("Z", "+00:00")).astimezone(UTC).timestamp()
+        return datetime.fromisoformat(at.replace("Z", "+00:00")).astimezone(UTC).timestamp()
     except ValueError:
         return None
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from memoranda.memory.curated.facts import is_past
+from memoranda.memory.curated.entry_scanner import ScannedEntry
+from memoranda.memory.curated.facts import EntryFacts, is_past, seconds_of
 from memoranda.memory.curated.settings import NOTES_NAMESPACE, Target, file_name, is_target
 from memoranda.support.canonical_text import digest
 from memoranda.support.origin import Origin, utc_timestamp
@@ -36,12 +37,20 @@ class Note:
         over = f", true until {self.until}" if is_past(self.until) else ""
         return f"{self.text} [noted {self.at[:10]}, beside {file_name(self.owner)}{over}]"
 
+    def as_entry(self) -> EntryFacts:
+        """The entry that the note would be in the memory that it belongs to."""
+        written = seconds_of(self.at) or 0.0
+        return EntryFacts(
+            self.owner, ScannedEntry(self.text, ()), written, None, self.actor, self.session, None, self.until
+        )
+
 
 class Notes:
-    """The notes of one user."""
+    """The notes of one user; `has_record` says whether there is a record, which reading does not create."""
 
-    def __init__(self, items: "Callable[[], Items]") -> None:
+    def __init__(self, items: "Callable[[], Items]", has_record: Callable[[], bool] = lambda: True) -> None:
         self._items = items
+        self._has_record = has_record
 
     def add(self, text: str, owner: Target, origin: Origin, until: str = "") -> bool:
         """Store a note durably; False if there was one already: the same text of the same target is one note."""
@@ -58,7 +67,7 @@ class Notes:
     def all(self, owner: Target | None = None) -> list[Note]:
         """The notes of a target or of all of them, the latest first."""
         prefix = (NOTES_NAMESPACE,) if owner is None else (NOTES_NAMESPACE, owner)
-        found = self._items().list_items(prefix, limit=_MAX_LISTED)
+        found = self._items().list_items(prefix, limit=_MAX_LISTED) if self._has_record() else ()
         return [note for item in found if (note := read_note(item.namespace, item.value))]
 
 

@@ -6,8 +6,9 @@ change names the fingerprints of the files it was planned on: if a person or a s
 change wins, and the curator plans again.
 """
 
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memoranda.memory.curated.facts import EntryFacts, Use
@@ -20,11 +21,14 @@ from memoranda.search.searchable_store import SearchableStore
 from memoranda.support.origin import Origin
 from memoranda.support.projects import matching_projects, project_of
 from memoranda.upkeep.curator.clauses import clauses_of, is_filler
-from memoranda.upkeep.curator.rules import FULL, CuratedTarget, CuratorChange, plan_changes
+from memoranda.upkeep.curator.rules import FULL, CuratedTarget, CuratorChange, plan_changes, plan_returns
 
 CURATOR = Origin("curator", explicit=True)
 _TRIES = 5
 _MAX_HITS = 20
+_MONTH = 30 * 86_400.0
+# Each note is a search.
+_MAX_NOTES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +80,27 @@ class Curator:
         return CuratorRun([], None, tuple(refused.values()))
 
     def _plans(self) -> list[_TargetPlan]:
-        targets = [target for target in self.store.storage.targets() if self.store.settings.enabled(target)]
-        return [plan for target in targets if (plan := self._plan(target)).changes]
+        notes = self._latest_notes()
+        owners = (note.target for note in notes)
+        enabled = filter(self.store.settings.enabled, dict.fromkeys((*self.store.storage.targets(), *owners)))
+        return [plan for target in enabled if (plan := self._plan(target, notes)).changes]
 
-    def _plan(self, target: Target) -> _TargetPlan:
+    def _plan(self, target: Target, notes: Sequence[EntryFacts]) -> _TargetPlan:
         view, facts = self.store.view(target), self.store.facts(target)
         looked_at = CuratedTarget(target, facts, view.limit, self._directory_of(target))
-        # Counting uses searches the record, and only a full memory needs it.
+        # Counting uses searches the record, and only a full memory and notes need it.
         is_full = view.used > FULL * view.limit
-        return _TargetPlan(target, view.fingerprint, plan_changes(looked_at, self.store.uses(facts) if is_full else {}))
+        changes = plan_changes(looked_at, self.store.uses(facts) if is_full else {})
+        beside = [note for note in notes if note.target == target]
+        changes += plan_returns(looked_at, changes, beside, self.store.uses(beside) if beside else {})
+        return _TargetPlan(target, view.fingerprint, changes)
+
+    def _latest_notes(self) -> list[EntryFacts]:
+        """The latest notes that may be shown, as entries that are as old as the month in which uses are counted."""
+        notes, month = self.store.notes, time.time() - _MONTH
+        latest = [note.as_entry() for note in notes.all()[:_MAX_NOTES]] if notes is not None else []
+        shown = [note for note in latest if self.store.visible_text(note.target, note.entry.text) == note.entry.text]
+        return [replace(note, written=max(note.written, month)) for note in shown]
 
     def _remove_stray_notes(self) -> None:
         """Remove what a killed run noted of entries that are still in their files."""
@@ -116,6 +132,7 @@ def _request(planned: _TargetPlan) -> WriteRequest:
         restores=frozenset(text for change in changes for text in change.after if text in change.before),
         note=f"curated: {rules}; what left is in notes",
         to_notes={text: target for change in changes for text in change.leaves},
+        from_notes={text: target for change in changes for text in change.comes_back},
     )
 
 
@@ -131,6 +148,7 @@ def _plan_edits(current: Sequence[str], changes: Sequence[CuratorChange]) -> Ent
                 continue
             place = entries.index(text)
             entries[place : place + 1] = [new.pop(0)] if new else []
+        entries += new
     return EntryPlan(tuple(entries), rewrite_edits(current, entries))
 
 

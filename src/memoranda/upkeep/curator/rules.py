@@ -7,7 +7,7 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -17,9 +17,11 @@ from memoranda.memory.curated.memory_file import ENTRY_DELIMITER
 from memoranda.upkeep.curator.clauses import clauses_of
 from memoranda.upkeep.curator.entry_pairs import find_pairs
 
-Rule = Literal["relative_date", "expired", "same", "contained", "superseded", "gone", "full"]
+Rule = Literal["relative_date", "expired", "same", "contained", "superseded", "gone", "full", "used"]
 
 FULL = 0.8
+# A note that was of use in so many conversations of the last month is worth a place in the prompt again.
+OFTEN = 3
 _KEPT_CATEGORIES = frozenset({"identity", "preference"})
 _GIT_SECONDS = 5.0
 _MAKE = re.compile(r"\bmake ([a-z][\w-]*)")
@@ -33,7 +35,10 @@ _NO_BRANCH = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class CuratorChange:
-    """One change of a target: `before` becomes `after`; what is only in `before` goes to notes."""
+    """One change of a target: `before` becomes `after`; what is only in `before` goes to notes.
+
+    Without a `before`, `after` is a note that becomes an entry.
+    """
 
     rule: Rule
     target: str
@@ -47,6 +52,11 @@ class CuratorChange:
         if self.rule == "relative_date":
             return ()
         return tuple(text for text in self.before if text not in self.after)
+
+    @property
+    def comes_back(self) -> tuple[str, ...]:
+        """The notes that become entries."""
+        return self.after if self.rule == "used" else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +191,25 @@ def _full(target: CuratedTarget, changes: Sequence[CuratorChange], uses: Mapping
         often = "in no conversation" if not count else f"in {count} conversation{'s' if count > 1 else ''}"
         reason = f"The memory is fuller than {FULL:.0%}, and this entry was of use {often} since it was written."
         yield CuratorChange("full", target.name, (each.entry.text,), (), reason)
+
+
+def plan_returns(
+    target: CuratedTarget, changes: Sequence[CuratorChange], notes: Sequence[EntryFacts], uses: Mapping[str, Use]
+) -> Iterator[CuratorChange]:
+    """The notes that were often of use, as far as there is room for them and no rule would take them out again."""
+    if any(change.rule == "full" for change in changes):
+        return
+    present = [each.entry.text for each in target.facts]
+    used = len(ENTRY_DELIMITER.join([*present, *(text for change in changes for text in change.after)]))
+    for note in sorted(notes, key=lambda each: -uses.get(each.entry.handle, Use(0, 0.0)).count):
+        count, text = uses.get(note.entry.handle, Use(0, 0.0)).count, note.entry.text
+        used += len(text) + len(ENTRY_DELIMITER)
+        if count < OFTEN or used > FULL * target.limit:
+            return
+        together = replace(target, facts=[*target.facts, note])
+        if text not in present and not any(text in change.before for change in plan_changes(together, {})):
+            reason = f"The note was of use in {count} conversations of the last month."
+            yield CuratorChange("used", target.name, (), (text,), reason)
 
 
 def _rank(use: Use) -> tuple[int, float]:
