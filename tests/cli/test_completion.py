@@ -55,7 +55,7 @@ def _press_tab(home: Path, tmp_path: Path, *words: str) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        (["se"], ["setup", "search", "sessions", "serve", "semantic", "secret"]),
+        (["se"], ["setup", "search", "sessions", "semantic", "secret", "server"]),
         (["sessions", "sh"], ["show"]),
         (["install", "co"], ["codex"]),
         (["sessions", "show", "20261101"], ["20261101-fix"]),

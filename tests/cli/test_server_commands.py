@@ -53,7 +53,8 @@ WORKING = {
     "import jsonl": ["--source", "{conversation}"],
     "skills list": [],
     "skills log": [],
-    "key list": [],
+    "server key list": [],
+    "status": [],
     "semantic status": [],
     "usage": [],
     "provider list": [],
@@ -71,19 +72,18 @@ WORKING = {
     "config get": ["store.url"],
     "secret list": [],
     "profile list": [],
-    "hook status": [],
 }
 """Commands that answer, with arguments; they run in this order on one home."""
 
 ELSEWHERE = {
     # They start something, or change other programs or files of the node only, and have tests of their own.
-    "doctor", "migrate", "setup", "chat", "install", "uninstall", "mcp", "serve", "view", "completion", "demo",
-    "browse", "eval summaries", "semantic build", "semantic remove", "provider run",
-    "memory allow", "memory approve", "memory edit", "memory reject", "sessions import", "key create", "key revoke",
-    "key audit", "key disconnect", "key programs", "shards list", "shards move", "import undo",
+    "doctor", "server migrate", "setup", "chat", "install", "uninstall", "mcp", "server serve", "view", "completion",
+    "demo", "browse", "eval summaries", "semantic build", "semantic remove", "provider run",
+    "memory allow", "memory approve", "memory edit", "memory reject", "sessions import",
+    "server key create", "server key revoke", "server key audit", "server key disconnect", "server key programs",
+    "server shards list", "server shards move", "import undo",
     "skills allow", "skills create", "skills purge", "skills remove", "skills show", "skills undo", "config set",
     "config unset", "secret remove", "secret set", "import openclaw cleanup",
-    *(f"hook {host}" for host in ("claude-code", "codex", "cursor", "gemini-cli", "hermes", "openclaw", "opencode")),
     *(
         f"import {source}"
         for source in ("chatgpt", "claude", "claude-code", "codex", "cursor", "gemini-cli", "hermes", "opencode",

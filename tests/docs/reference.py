@@ -1,6 +1,7 @@
 """The generated parts of docs/reference, made from the code: `make reference` writes them, a test compares them."""
 
 import json
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import click
 from click.testing import CliRunner
 
-from memoranda.cli.main import command
+from memoranda.cli.main import GROUPS, command
 from memoranda.home import config
 from memoranda.memory.curated.guidance import TOOL_DESCRIPTION
 from memoranda.memory.curated.tool import PARAMETERS
@@ -33,17 +34,34 @@ def command_paths(each: click.Command | None = command, path: tuple[str, ...] = 
     return [path] + [found for name, command in below for found in command_paths(command, (*path, name))]
 
 
-def command_line() -> str:
-    """docs/reference/command-line.md: the help of every command."""
-    parts = [
-        "# Command line\n",
-        "Every command takes `--home`, `--profile` and `--json`, before or after its name; those of `memory`,\n"
-        "`search` and `sessions` also take `--user`.\n"
-        "Exit codes: 0 done, 1 refused or something to fix, 2 wrong usage or an unusable home.\n",
-    ]
+_COMMON_OPTION = re.compile(r"^  (?:--(?:home|profile|url|json|user)|-h, --help)\b.*\n(?:   .*\n)*", re.MULTILINE)
+_ABOUT_COMMON = """\
+Every command takes `--home DIR`, `--profile NAME`, `--url URL` (a service instead of a home), `--json` and `--help`,
+before or after its name; those that use the memory of one user take `--user NAME`, too.
+Exit codes: 0 done, 1 refused or something to fix, 2 wrong usage or an unusable home.
+"""
+
+
+def command_line() -> dict[str, str]:
+    """The pages docs/reference/command-line*.md: the help of every command, by group."""
+    return {_page_of(group): _page(group) for group in GROUPS}
+
+
+def _page_of(group: str) -> str:
+    return "command-line.md" if group == next(iter(GROUPS)) else f"command-line-{group.lower()}.md"
+
+
+def _page(group: str) -> str:
+    title = "Command line" if group == next(iter(GROUPS)) else f"Command line: {group.lower()}"
+    others = [f"[{other.lower()}]({_page_of(other)})" for other in GROUPS if other != group]
+    parts = [f"# {title}\n", f"{_ABOUT_COMMON}Other commands: {', '.join(others)}.\n"]
     for path in command_paths():
-        result = CliRunner().invoke(command, [*path, "--help"], prog_name="memoranda", terminal_width=100)
-        parts.append(f"## {' '.join(('memoranda', *path))}\n\n```text\n{result.output.rstrip()}\n```\n")
+        if path and path[0] in GROUPS[group]:
+            result = CliRunner().invoke(command, [*path, "--help"], prog_name="memoranda", terminal_width=100)
+            text = _COMMON_OPTION.sub("", result.output).replace("\nOptions:\n\n", "\n").rstrip()
+            parts.append(
+                f"## {' '.join(('memoranda', *path))}\n\n```text\n{text.removesuffix('Options:').rstrip()}\n```\n"
+            )
     return "\n".join(parts)
 
 
@@ -146,7 +164,8 @@ def with_generated_parts(name: str, text: str) -> str:
 
 
 def main() -> None:
-    (DOCS / "reference" / "command-line.md").write_text(command_line())
+    for name, page in command_line().items():
+        (DOCS / "reference" / name).write_text(page)
     for name in MARKED:
         path = DOCS / "reference" / name
         path.write_text(with_generated_parts(name, path.read_text()))

@@ -55,13 +55,15 @@ def list_settings() -> None:
 @click.argument("name", shell_complete=complete_setting)
 @common_options
 def get(name: str) -> None:
-    """Show one setting."""
+    """Show one setting, or all of a section, such as memory."""
     invocation = Invocation.current()
-    key = config.find_key(name)
+    section = [key for key in config.KEYS if key.name.startswith(f"{name}.")]
+    keys = section or [config.find_key(name)]
     loaded = config.load(invocation.locate_home())
     warn_of_unknown_keys(loaded)
-    value = config.shown_value(config.value_of(loaded, key))
-    invocation.respond(_format_value(value), {name: value})
+    values = {key.name: config.shown_value(config.value_of(loaded, key)) for key in keys}
+    lines = [f"{key} = {_format_value(value)}" for key, value in values.items()]
+    invocation.respond("\n".join(lines) if section else _format_value(values[name]), values)
 
 
 @command.command("set")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memoranda import __version__
-from memoranda.cli.context import EXIT_REFUSED, EXIT_UNUSABLE, REMOTE_RUNNER, Invocation, memory_options
+from memoranda.cli.context import EXIT_REFUSED, EXIT_UNUSABLE, REMOTE_RUNNER, Invocation, common_options, memory_options
 from memoranda.cli.lazy_group import LazyGroup
 from memoranda.errors import MemorandaError
 from memoranda.home.config import colour_choice
@@ -17,52 +17,70 @@ from memoranda.support.suggestions import did_you_mean
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-_COMMANDS = {
-    "setup": ("memoranda.cli.setup", "Find the agents on this machine, import from them, and give them memory."),
-    "remember": ("memoranda.cli.memory.entries:remember", "Save a fact."),
-    "recall": ("memoranda.cli.retrieval.recall", "Search notes and conversations at once, for you or for a prompt."),
-    "memory": ("memoranda.cli.memory", "See and change what the agent remembers."),
-    "curate": ("memoranda.cli.memory.curate", "See what to tidy up in memory, and do it."),
-    "forget": ("memoranda.cli.upkeep.forget", "Forget a text, a conversation, an entry or a user, everywhere."),
-    "search": ("memoranda.cli.retrieval.search", "Search every past conversation."),
-    "browse": ("memoranda.cli.retrieval.browse", "Find, read and resume a past conversation in the terminal."),
-    "recent": ("memoranda.cli.retrieval.recent", "See what was going on: the last conversations of a project."),
-    "sessions": ("memoranda.cli.sessions", "See, name, archive, export and delete past conversations."),
-    "view": ("memoranda.cli.service.serve:view", "See your memory in the browser."),
-    "chat": ("memoranda.cli.chat", "Talk to an agent that remembers."),
-    "import": ("memoranda.cli.imports", "Import conversations and memories of other programs."),
-    "install": ("memoranda.cli.hosts.install", "Give memory to Claude Code, Codex, Cursor and others."),
-    "uninstall": ("memoranda.cli.hosts.install:uninstall", "Remove memory from one of these programs."),
-    "hook": ("memoranda.cli.hooks.command", "Answer an event of a host (called by the host)."),
-    "mcp": ("memoranda.cli.service.mcp", "Offer memory to any program that speaks MCP."),
-    "serve": ("memoranda.cli.service.serve", "Serve the home over HTTP to programs on any machine."),
-    "key": ("memoranda.cli.service.key", "Create, list and revoke the API keys of the HTTP service."),
-    "skills": ("memoranda.cli.skills", "See and change the procedures the agent follows."),
-    "semantic": ("memoranda.cli.retrieval.semantic", "Search by meaning as well: see what it uses, build its index."),
-    "usage": ("memoranda.cli.usage", "See what models cost, and what is left of the budget."),
-    "eval": ("memoranda.cli.retrieval.evaluation", "Measure models on your own conversations."),
-    "provider": ("memoranda.cli.provider", "Use an external memory in addition to the built-in one."),
-    "doctor": ("memoranda.cli.upkeep.doctor", "Check the home and fix what is wrong."),
-    "shards": ("memoranda.cli.upkeep.servers:shards", "See which server has which users of a fleet, and move them."),
-    "backup": ("memoranda.cli.upkeep.backup:backup", "Write the whole home into one verified file."),
-    "restore": ("memoranda.cli.upkeep.backup:restore", "Restore a home from a backup."),
-    "sync": ("memoranda.cli.upkeep.sync", "Keep several machines the same through a shared folder."),
-    "migrate": ("memoranda.cli.upkeep.servers:migrate", "Copy a home to a PostgreSQL server, or back."),
-    "config": ("memoranda.cli.config", "See and change the settings."),
-    "secret": ("memoranda.cli.config:secret", "Store API keys in .env; values are never printed."),
-    "profile": ("memoranda.cli.config:profile", "List the profiles of a home."),
-    "completion": ("memoranda.cli.completion", "Print the completion script for bash, zsh or fish."),
-    "demo": ("memoranda.cli.demo", "Watch memory and search at work in a temporary home."),
+_EVERY_DAY, _AGENTS, _CARE, _TEAM = "Every day", "Agents", "Care", "Team"
+GROUPS = {
+    _EVERY_DAY: {
+        "setup": ("memoranda.cli.setup", "Find the agents on this machine, import from them, and give them memory."),
+        "status": ("memoranda.cli.memory.status", "See how full and old memory is, and what awaits your decision."),
+        "remember": ("memoranda.cli.memory.entries:remember", "Save a fact."),
+        "memory": ("memoranda.cli.memory", "See and change what the agent remembers."),
+        "recall": ("memoranda.cli.retrieval.recall", "Search memory and conversations at once, as for a prompt."),
+        "search": ("memoranda.cli.retrieval.search", "Search every past conversation."),
+        "recent": ("memoranda.cli.retrieval.recent", "See what was going on: the last conversations of a project."),
+        "sessions": ("memoranda.cli.sessions", "See, name, archive, export and delete past conversations."),
+        "browse": ("memoranda.cli.retrieval.browse", "Find, read and resume a past conversation in the terminal."),
+        "view": ("memoranda.cli.service.serve:view", "See your memory in the browser."),
+        "chat": ("memoranda.cli.chat", "Talk to an agent that remembers."),
+        "forget": ("memoranda.cli.upkeep.forget", "Forget a text, a conversation, an entry or a user, everywhere."),
+    },
+    _AGENTS: {
+        "import": ("memoranda.cli.imports", "Import conversations and memories of other programs."),
+        "install": ("memoranda.cli.hosts.install", "Give memory to Claude Code, Codex, Cursor and others."),
+        "uninstall": ("memoranda.cli.hosts.install:uninstall", "Remove memory from one of these programs."),
+        "mcp": ("memoranda.cli.service.mcp", "Offer memory to any program that speaks MCP."),
+        "skills": ("memoranda.cli.skills", "See and change the procedures the agent follows."),
+        "provider": ("memoranda.cli.provider", "Use an external memory in addition to the built-in one."),
+        "semantic": ("memoranda.cli.retrieval.semantic", "Search by meaning too: see what it uses, build its index."),
+        "usage": ("memoranda.cli.usage", "See what models cost, and what is left of the budget."),
+        "eval": ("memoranda.cli.retrieval.evaluation", "Measure models on your own conversations."),
+    },
+    _CARE: {
+        "curate": ("memoranda.cli.memory.curate", "See what to tidy up in memory, and do it."),
+        "doctor": ("memoranda.cli.upkeep.doctor", "Check the home and fix what is wrong."),
+        "backup": ("memoranda.cli.upkeep.backup:backup", "Write the whole home into one verified file."),
+        "restore": ("memoranda.cli.upkeep.backup:restore", "Restore a home from a backup."),
+        "sync": ("memoranda.cli.upkeep.sync", "Keep several machines the same through a shared folder."),
+        "config": ("memoranda.cli.config", "See and change the settings."),
+        "secret": ("memoranda.cli.config:secret", "Store API keys in .env; values are never printed."),
+        "profile": ("memoranda.cli.config:profile", "List the profiles of a home."),
+        "completion": ("memoranda.cli.completion", "Print the completion script for bash, zsh or fish."),
+        "demo": ("memoranda.cli.demo", "Watch memory and search at work in a temporary home."),
+    },
+    _TEAM: {
+        "server": ("memoranda.cli.main:server", "Serve a home to a team: serve, key, shards, migrate."),
+    },
+}
+"""Each group with its commands, and each command with its module and a line about it."""
+_COMMANDS = {name: row for commands in GROUPS.values() for name, row in commands.items()}
+SERVER_COMMANDS = {
+    "serve": "memoranda.cli.service.serve",
+    "key": "memoranda.cli.service.key",
+    "shards": "memoranda.cli.upkeep.servers:shards",
+    "migrate": "memoranda.cli.upkeep.servers:migrate",
+}
+"""The commands of `memoranda server`; each is a command of `memoranda` itself, too."""
+# What hosts call, and other names of commands.
+_HIDDEN = {
+    "help": "memoranda.cli.main:show_help",
+    "hook": "memoranda.cli.hooks.command",
+    "export": "memoranda.cli.sessions.transfer:export",
+    **SERVER_COMMANDS,
 }
 _EPILOG = """\b
 Examples:
   memoranda setup
   memoranda remember "Project uses pytest with xdist."
-  memoranda remember --target user "Prefers concise answers."
-  memoranda memory list
   memoranda search "how did we fix the build?" --since 30d
-  memoranda sessions list
-  memoranda doctor
 """
 
 
@@ -76,9 +94,14 @@ class _AllCommands(LazyGroup):
             self, ctx, incomplete
         )
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in _COMMANDS.items()])
+        write_group(formatter, _EVERY_DAY)
+        others = [(group, ", ".join(commands)) for group, commands in GROUPS.items() if group != _EVERY_DAY]
+        with formatter.section("More commands; 'memoranda help care' says what they do"):
+            formatter.write_dl(others)
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -99,7 +122,7 @@ class _AllCommands(LazyGroup):
 
 @click.group(
     cls=_AllCommands,
-    functions={name: function for name, (function, _) in _COMMANDS.items()},
+    functions={name: function for name, (function, _) in _COMMANDS.items()} | _HIDDEN,
     epilog=_EPILOG,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -110,6 +133,40 @@ def command() -> None:
     context = click.get_current_context()
     context.color = colour_choice()
     context.meta[REMOTE_RUNNER] = _run_remotely
+
+
+@click.group(cls=LazyGroup, functions=SERVER_COMMANDS)
+@common_options
+def server() -> None:
+    """Serve a home to a team: serve it over HTTP, give keys, move users between servers, copy it to PostgreSQL."""
+
+
+def write_group(formatter: click.HelpFormatter, group: str) -> None:
+    """Writes the commands of a group, each with a line about it."""
+    with formatter.section(group):
+        formatter.write_dl([(name, summary) for name, (_, summary) in GROUPS[group].items()])
+
+
+@click.command("help")
+@click.argument("names", metavar="[GROUP | COMMAND…]", nargs=-1)
+def show_help(names: tuple[str, ...]) -> None:
+    """Show the commands of a group (agents, care, team), of all groups, or the help of one command."""
+    context = click.get_current_context()
+    groups = {group.lower(): group for group in GROUPS}
+    chosen = [groups[name] for name in names if name in groups] if names else list(GROUPS)
+    if chosen:
+        formatter = context.make_formatter()
+        for group in chosen:
+            write_group(formatter, group)
+        click.echo(formatter.getvalue().strip("\n"))
+        return
+    described = context.find_root()
+    for name in names:
+        if isinstance(described.command, click.Group):
+            _, found, _ = described.command.resolve_command(described, [name])
+            assert found is not None
+            described = click.Context(found, info_name=name, parent=described)
+    click.echo(described.get_help(), color=described.color)
 
 
 def _run_remotely(*arguments: Any) -> Any:

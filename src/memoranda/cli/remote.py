@@ -239,9 +239,10 @@ def export(
     file_format: str,
     output: Path | None,
     source: str | None,
+    everything: bool,
     **other: Any,
 ) -> None:
-    refuse_options(invocation, other)
+    refuse_options(invocation, {**other, "all": everything and source})
     if session or file_format != "jsonl":
         invocation.fail("A service exports all conversations, or those of one --source, as JSON lines.")
     progress = ProgressLine(visible=not invocation.as_json and output is not None)
@@ -349,13 +350,14 @@ COMMANDS: Mapping[str, _Handler] = {
     "sessions list": list_sessions,
     "sessions show": show,
     "sessions export": export,
+    "export": export,
     "sessions import": import_file,
     "forget": forget,
 }
 # Commands about this machine and the programs on it. MEMORANDA_URL does not concern them, and --url is refused.
 _LOCAL = frozenset({
-    "completion", "config", "demo", "hook", "install", "key", "mcp", "profile", "secret", "serve", "setup", "uninstall",
-    "view",
+    "completion", "config", "demo", "help", "hook", "install", "key", "mcp", "profile", "secret", "serve", "server",
+    "setup", "uninstall", "view",
 })  # fmt: skip
 
 

@@ -32,8 +32,9 @@ Examples:
 
 
 @click.command(epilog=_EPILOG)
-@click.option("--model", "model_name", metavar="NAME", help="The model to talk to (model.name).")
+@click.option("-m", "--model", "model_name", metavar="NAME", help="The model to talk to (model.name).")
 @click.option(
+    "-r",
     "--resume",
     metavar="[ID|TITLE]",
     is_flag=False,
@@ -42,7 +43,7 @@ Examples:
     shell_complete=complete_session,
 )
 @click.option("--new", is_flag=True, help="Start a new conversation (this is the default).")
-@click.option("--query", metavar="TEXT", help="Send this, print the answer and exit; '-' reads it from a pipe.")
+@click.option("-q", "--query", metavar="TEXT", help="Send this, print the answer and exit; '-' reads it from a pipe.")
 @click.option("--plain", is_flag=True, help="Show answers as the model writes them, without rendering Markdown.")
 @memory_options
 def command(model_name: str | None, resume: str | None, new: bool, query: str | None, plain: bool) -> None:

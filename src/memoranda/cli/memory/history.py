@@ -115,6 +115,8 @@ def undo(number: int | None, outside: Target | None) -> None:
             invocation.fail("Name a change, or --outside, not both.")
         report(invocation, store, change_history.undo_outside_change(store, outside, PERSON))
         return
+    if number is not None and all(change.number != number for change in change_history.log(store)):
+        invocation.fail(f"There is no change {number}. 'memoranda memory log' shows the changes.")
     report(invocation, store, change_history.undo(store, number, PERSON))
 
 

@@ -38,7 +38,7 @@ Examples:
 @click.command(epilog=_EPILOG)
 @click.argument("words", nargs=-1)
 @click.option("--agent", help="Only conversations of this agent: claude-code, codex, cli …")
-@click.option("--limit", type=click.IntRange(1, 50), default=50, show_default=True, help="How many to list.")
+@click.option("-n", "--limit", type=click.IntRange(1, 50), default=50, show_default=True, help="How many to list.")
 @project_option
 @since_option
 @memory_options

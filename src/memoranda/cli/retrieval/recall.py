@@ -28,7 +28,7 @@ _NOTHING = "Nothing is known about that."
 @click.command(epilog=_EPILOG)
 @click.argument("words", nargs=-1, required=True)
 @click.option(
-    "--limit", type=click.IntRange(1, 10), default=3, show_default=True, help="How many conversations to show."
+    "-n", "--limit", type=click.IntRange(1, 10), default=3, show_default=True, help="How many conversations to show."
 )
 @project_option
 @click.option("--fenced", is_flag=True, help="Print one fenced block for a prompt, or nothing when nothing is known.")

@@ -19,7 +19,7 @@ _NOTHING = "There are no conversations yet."
 
 
 @click.command(epilog=_EPILOG)
-@click.option("--limit", type=click.IntRange(1, 20), default=3, show_default=True, help="How many to show.")
+@click.option("-n", "--limit", type=click.IntRange(1, 20), default=3, show_default=True, help="How many to show.")
 @click.option("--fenced", is_flag=True, help="Print the block that a prompt gets, or nothing.")
 @project_option
 @memory_options

@@ -44,7 +44,12 @@ _MESSAGE_INDENT = 15
 @click.command(epilog=_EPILOG)
 @click.argument("words", nargs=-1, required=True)
 @click.option(
-    "--limit", type=click.IntRange(1, MAX_LISTED), default=5, show_default=True, help="How many conversations to show."
+    "-n",
+    "--limit",
+    type=click.IntRange(1, MAX_LISTED),
+    default=5,
+    show_default=True,
+    help="How many conversations to show.",
 )
 @click.option("--offset", "cursor", type=click.IntRange(0), default=0, help="Skip this many first.")
 @click.option("--sort", type=click.Choice(["newest", "oldest"]), help="Order by time instead of by relevance.")

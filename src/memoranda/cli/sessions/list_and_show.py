@@ -58,7 +58,7 @@ _JSON_FIELDS = (
 
 
 @click.command("list")
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many to show.")
+@click.option("-n", "--limit", type=click.IntRange(1), default=20, show_default=True, help="How many to show.")
 @click.option("--offset", type=click.IntRange(0), default=0, help="Skip this many first.")
 @click.option("--source", multiple=True, help="Only from this source: cli, telegram … Can be repeated.")
 @click.option("--everything", is_flag=True, help="Also show archived sessions and delegated work.")

@@ -239,18 +239,21 @@ class NewFileOrDirectory(NewFile):
 @click.command(epilog=_EPILOG)
 @click.argument("session", nargs=-1, shell_complete=complete_session)
 @click.option(
-    "--format", "file_format", type=click.Choice(["jsonl", "md", "html"]), default="jsonl", show_default=True,
+    "-f", "--format", "file_format", type=click.Choice(["jsonl", "md", "html"]), default="jsonl", show_default=True,
     help="jsonl: everything, for 'sessions import'. md, html: to read.",
 )  # fmt: skip
-@click.option("--output", type=NewFileOrDirectory(), help="Write to this file; md and html also into a directory.")
+@click.option(
+    "-o", "--output", type=NewFileOrDirectory(), help="Write to this file; md and html also into a directory."
+)
+@click.option("--all", "everything", is_flag=True, help="All conversations, as without a name.")
 @click.option("--source", help="Only sessions from this source.")
 @since_option
 @until_option
 @all_users_option
 @memory_options
 def export(
-    session: tuple[str, ...], file_format: str, output: Path | None, source: str | None, since: float | None,
-    until: float | None, all_users: bool,
+    session: tuple[str, ...], file_format: str, output: Path | None, everything: bool, source: str | None,
+    since: float | None, until: float | None, all_users: bool,
 ) -> None:  # fmt: skip
     """Export conversations: those that you name, or all of them.
 
@@ -260,8 +263,8 @@ def export(
     """
     invocation = Invocation.current()
     narrowed = source is not None or since is not None or until is not None
-    if session and narrowed:
-        raise click.UsageError("Name sessions, or choose them with --source, --since and --until.")
+    if (bool(session), narrowed, everything).count(True) > 1:
+        raise click.UsageError("Name sessions, or choose them with --source, --since and --until, or take --all.")
     if output is not None and os.path.isdir(output) and file_format == "jsonl":
         raise click.UsageError(f"{output} is a directory; JSON lines are written to one file.")
     with open_sessions(invocation, everyone=all_users) as db:

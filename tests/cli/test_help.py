@@ -1,0 +1,59 @@
+"""What a person sees who asks which commands there are, and what happens to a good guess."""
+
+from pathlib import Path
+
+import click
+from click.testing import CliRunner
+
+from memoranda.cli.main import SERVER_COMMANDS
+from memoranda.cli.main import command as program
+from tests.cli.terminal import Terminal
+
+
+def _help(*words: str) -> str:
+    answer = CliRunner().invoke(program, list(words), prog_name="memoranda")
+    assert answer.exit_code == 0, answer.output
+    return answer.output
+
+
+def test_the_first_screen_describes_at_most_twelve_commands_and_names_the_others() -> None:
+    """A person can scan it; what hosts call is not there."""
+    screen = _help("--help")
+    described = screen.partition("Every day:\n")[2].partition("\nMore commands")[0]
+    everyday = [line.split()[0] for line in described.splitlines() if line[:2] == "  " and line[2] != " "]
+    assert len(everyday) <= 12
+    named = set(screen.replace(",", " ").split())
+    assert set(program.list_commands(click.Context(program))) <= named
+    assert "hook" not in named
+    assert len(screen.splitlines()) < 50
+
+
+def test_help_describes_a_group_all_groups_and_a_command() -> None:
+    """In the words that the command itself uses for `--help`."""
+    assert "Write the whole home into one verified file." in _help("help", "care")
+    everything = _help("help")
+    assert all(f"\n  {name} " in everything for name in program.list_commands(click.Context(program)))
+    assert _help("help", "memory", "undo") == _help("memory", "undo", "--help")
+
+
+def test_help_for_nothing_known_suggests_a_name() -> None:
+    """As for a command that does not exist."""
+    answer = CliRunner().invoke(program, ["help", "serch"])
+    assert answer.exit_code == 2 and "Did you mean 'search'?" in answer.output
+
+
+def test_the_commands_of_a_server_have_their_short_names_too() -> None:
+    """Scripts and guesses use both."""
+    for name in SERVER_COMMANDS:
+        assert _help("server", name, "--help").replace("memoranda server ", "memoranda ") == _help(name, "--help")
+
+
+def test_guesses_work(tmp_path: Path) -> None:
+    """Names that people try first."""
+    terminal = Terminal(tmp_path)
+    assert terminal.ok("export", "--all") == terminal.ok("sessions", "export")
+    assert "memory.write_approval = " in terminal.ok("config", "get", "memory")
+    assert terminal.json("config", "get", "curate")["curate.mode"] == "propose"
+    refused = terminal.run("memory", "undo", "999")
+    assert refused.exit_code == 1 and "There is no change 999." in refused.output
+    assert "-q, --query" in terminal.ok("chat", "--help")
