@@ -47,7 +47,7 @@ _MORE_COMMANDS = {
 }
 _EVERY_DATABASE = {
     "checkpoints.db",
-    "holographic.db",
+    "holographic.cache/holographic.db",
     "home.db",
     "state.db",
 }

@@ -16,7 +16,7 @@ import pytest
 import memoranda.upkeep.doctor
 from memoranda.errors import CorruptStoreError, ProviderError
 from memoranda.external.checks import check_notifications, check_providers, check_settings
-from memoranda.external.holographic.fact_store import FactStore
+from memoranda.external.holographic.shared_facts import CachedFactStore, cache_path
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.storage.health import check_store
 from memoranda.support.health_issues import HealthIssue
@@ -216,10 +216,12 @@ def test_a_bundled_provider_is_imported_only_where_it_has_files(tmp_path: Path) 
         "assert 'memoranda.external.holographic' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=True)
-    (tmp_path / "holographic.db").write_bytes(b"SQLite format 3\x00" + b"\xff" * 4_000)
-    (tmp_path / "holographic.db").chmod(0o600)
+    path = cache_path(tmp_path, "")
+    path.parent.mkdir()
+    path.write_bytes(b"SQLite format 3\x00" + b"\xff" * 4_000)
+    path.chmod(0o600)
     (issue,) = check_providers(tmp_path, ())
-    assert (issue.severity, issue.path) == ("error", tmp_path / "holographic.db")
+    assert (issue.severity, issue.path) == ("warning", path)
 
 
 @pytest.mark.parametrize(
@@ -286,12 +288,12 @@ def test_what_a_check_prints_does_not_spoil_the_json(tmp_path: Path) -> None:
 
 def test_a_bundled_provider_repairs_its_files_through_the_contract(tmp_path: Path) -> None:
     """The doctor hands the report back, and the provider finds the issue again and repairs it."""
-    with closing(FactStore(tmp_path / "holographic.db")) as facts:
+    with closing(CachedFactStore(tmp_path, "")) as facts:
         facts.add("Ana Kovac keeps the notes in a paper folder")
-    with closing(sqlite3.connect(tmp_path / "holographic.db")) as connection, connection:
+    with closing(sqlite3.connect(cache_path(tmp_path, ""))) as connection, connection:
         connection.execute("DELETE FROM fact_words")
     (issue,) = check_providers(tmp_path, ())
     assert issue.repair is not None
-    assert "1 facts" in str(issue.repair())
+    issue.repair()
     assert list(check_providers(tmp_path, ())) == []
     assert issue.repair() == ""

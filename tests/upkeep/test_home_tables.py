@@ -27,7 +27,7 @@ MARKER = "Zerlina Quill"
 USERS = ("", "ben", "ada")
 TABLES = [(schema, table) for schema in home_schemas() for table in schema.tables]
 OWN_FILES = {
-    "memoranda.external.holographic.schema.SCHEMA",
+    "memoranda.external.holographic.schema.CACHE_SCHEMA",
     "memoranda.home.shards.directory.SCHEMA",
     "memoranda.upkeep.sync.state.SCHEMA",
 }

@@ -7,8 +7,7 @@ from typing import Any
 
 from memoranda.agent.review.background import ReviewSchedule
 from memoranda.agent.review.settings import ReviewSettings
-from memoranda.external.holographic.fact_store import FactStore
-from memoranda.external.holographic.user_facts import database_name
+from memoranda.external.holographic.shared_facts import CachedFactStore
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.external.outbox.schema import outbox_database, read_position, write_position
 from memoranda.external.vendors.scope import VendorScope
@@ -24,10 +23,9 @@ from memoranda.support.home import Home
 from memoranda.upkeep.migration.tables import copy_parts_to_files, copy_parts_to_server
 from tests.models.spending.models import QUESTION, Fixed
 
-_TABLES = {
-    "home.db": ["calls", "counters", "reviews", "api_keys", "audit_log", "jobs", "sent"],
-}  # fmt: skip
-_FACT_COLUMNS = "fact_id, content, category, tags, trust_score, helpful_count, created_at, updated_at, mirror_of"
+_TABLES = (
+    "calls", "counters", "reviews", "api_keys", "audit_log", "jobs", "sent", "shared_facts", "fact_revisions",
+)  # fmt: skip
 
 
 def _fill(home: Path) -> None:
@@ -48,7 +46,7 @@ def _fill(home: Path) -> None:
     _set_position(home, Position(0, 2))
     with closing(SentRecord(home, "mem0", VendorScope(home, user_id="ben"))) as sent:
         sent.add("turn", "k0", "remote", "s1")
-    with closing(FactStore(home / database_name("ben"))) as facts:
+    with closing(CachedFactStore(home, "ben")) as facts:
         facts.add("Ben has a boat.", entities=["Boat"], tags=["sea"])
         facts.add("Ben lives in Oslo.")
         facts.remove(1)
@@ -65,14 +63,8 @@ def _position(home: Path, server_url: str = "") -> Position:
 
 
 def _rows(home: Path) -> dict[str, list[Any]]:
-    found = {}
-    for name, tables in _TABLES.items():
-        with closing(sqlite3.connect(home / name)) as connection:
-            for table in tables:
-                found[table] = connection.execute(f"SELECT * FROM {table}").fetchall()
-    with closing(sqlite3.connect(home / database_name("ben"))) as connection:
-        found["facts"] = connection.execute(f"SELECT {_FACT_COLUMNS} FROM facts").fetchall()
-    return found
+    with closing(sqlite3.connect(home / "home.db")) as connection:
+        return {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in _TABLES}
 
 
 def test_the_parts_are_the_same_after_moving_there_and_back(tmp_path: Path, postgres_url: str) -> None:

@@ -24,26 +24,20 @@ def component_schemas() -> list[Schema]:
     from memoranda.memory.curated.schema import SCHEMA as CURATED  # noqa: PLC0415
     from memoranda.memory.record.schema import SCHEMA as RECORD  # noqa: PLC0415
 
-    return [RECORD, CURATED, CHECKPOINTS, *small_component_schemas()]
-
-
-def small_component_schemas() -> list[Schema]:
-    """The parts beside conversations, curated memory and checkpoints: most have only ids, counts and labels."""
-    from memoranda.external.holographic.schema import SERVER_SCHEMA as FACTS  # noqa: PLC0415
-
-    return [FACTS, *home_schemas()]
+    return [RECORD, CURATED, CHECKPOINTS, *home_schemas()]
 
 
 def home_schemas() -> list[Schema]:
     """The parts that have their tables in `home.db`, or on a server."""
     from memoranda.agent.review.schema import SCHEMA as REVIEWS  # noqa: PLC0415
+    from memoranda.external.holographic.schema import SCHEMA as FACTS  # noqa: PLC0415
     from memoranda.external.outbox.schema import SCHEMA as OUTBOX  # noqa: PLC0415
     from memoranda.external.vendors.sent_record import SCHEMA as SENT  # noqa: PLC0415
     from memoranda.home.access.schema import SCHEMA as SERVICE  # noqa: PLC0415
     from memoranda.importers.state.schema import SCHEMA as IMPORTS  # noqa: PLC0415
     from memoranda.models.spending.schema import SCHEMA as USAGE  # noqa: PLC0415
 
-    return [REVIEWS, USAGE, SERVICE, IMPORTS, OUTBOX, SENT]
+    return [REVIEWS, USAGE, SERVICE, IMPORTS, OUTBOX, SENT, FACTS]
 
 
 def opened_parts(root: Path, urls: Iterable[str] = ()) -> Iterator[tuple[Engine, Schema]]:
@@ -52,7 +46,7 @@ def opened_parts(root: Path, urls: Iterable[str] = ()) -> Iterator[tuple[Engine,
         for schema in home_schemas() if database_exists(root / FILE_NAME) else ():
             yield stack.enter_context(closing(HomeDatabase(root, schema))).open(), schema
         for url in dict.fromkeys(filter(None, urls)):
-            for schema in small_component_schemas():
+            for schema in home_schemas():
                 engine = stack.enter_context(closing(open_server_engine(url, schema)))
                 yield engine.acting_for(None, everyone=True), schema
 
@@ -74,13 +68,13 @@ def check_parts(root: Path, in_use: Sequence[str], setting: Path = Path(), url: 
     """
     from memoranda.agent.review.schema import check_reviews  # noqa: PLC0415
     from memoranda.external.checks import check_jobs  # noqa: PLC0415
-    from memoranda.external.holographic.health import check_shared_facts  # noqa: PLC0415
+    from memoranda.external.holographic.health import check_facts  # noqa: PLC0415
     from memoranda.importers.state.schema import check_imports  # noqa: PLC0415
 
     yield from check_reviews(root, setting, url)
     yield from check_imports(root, setting, url)
     yield from check_jobs(root, setting, url, in_use)
-    yield from check_shared_facts(setting, url) if url else ()
+    yield from check_facts(root, setting, url)
 
 
 class CheckedHome(CheckedDatabase):

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from memoranda.external.holographic.fact_store import FactStore
 from memoranda.external.holographic.retrieval import Retriever
+from memoranda.external.holographic.shared_facts import CachedFactStore
 
 
 class Clock:
@@ -26,10 +26,11 @@ class Clock:
 
 
 @contextmanager
-def opened(place: Path, **options: Any) -> Iterator[FactStore]:
+def opened(place: Path, **options: Any) -> Iterator[CachedFactStore]:
     """Opens the store of a home and closes it afterwards."""
-    store = FactStore(place / "holographic.db", **options)
+    store = CachedFactStore(place, "", **options)
     try:
+        store.refresh()
         yield store
     finally:
         store.close()
@@ -47,11 +48,11 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def store(home: Path, clock: Clock) -> Iterator[FactStore]:
+def store(home: Path, clock: Clock) -> Iterator[CachedFactStore]:
     with opened(home, clock=clock) as made:
         yield made
 
 
 @pytest.fixture
-def ask(store: FactStore) -> Retriever:
+def ask(store: CachedFactStore) -> Retriever:
     return Retriever(store)

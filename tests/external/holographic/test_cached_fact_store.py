@@ -9,14 +9,14 @@ from memoranda.errors import StorageError
 from memoranda.external.holographic import user_facts
 from memoranda.external.holographic.fact_store import FactError
 from memoranda.external.holographic.retrieval import FactFilter, Retriever
-from memoranda.external.holographic.shared_facts import CachedFactStore, count_facts
-from memoranda.external.holographic.user_facts import facts_path, sweep_caches
+from memoranda.external.holographic.shared_facts import CachedFactStore, SharedFacts, cache_path
+from memoranda.external.holographic.user_facts import sweep_caches
 
 
 @pytest.fixture
 def nodes(tmp_path: Path, postgres_url: str) -> Iterator[list[CachedFactStore]]:
     """The facts of one user on two nodes."""
-    opened = [CachedFactStore(tmp_path / name / "facts.db", postgres_url, "ada", dimension=256) for name in "ab"]
+    opened = [CachedFactStore(tmp_path / name, "ada", postgres_url, dimension=256) for name in "ab"]
     yield opened
     for store in opened:
         store.close()
@@ -96,27 +96,27 @@ def test_a_change_that_the_server_does_not_commit_is_in_no_cache(
 
 def test_a_lost_cache_is_filled_again_and_users_are_apart(tmp_path: Path, postgres_url: str) -> None:
     """The server has the facts; another user has none of them."""
-    first = CachedFactStore(tmp_path / "a.db", postgres_url, "ada")
+    first = CachedFactStore(tmp_path / "a", "ada", postgres_url)
     first.add("Ada lives in Oslo.")
     first.close()
-    fresh = CachedFactStore(tmp_path / "b.db", postgres_url, "ada")
-    other = CachedFactStore(tmp_path / "c.db", postgres_url, "ben")
+    fresh = CachedFactStore(tmp_path / "b", "ada", postgres_url)
+    other = CachedFactStore(tmp_path / "c", "ben", postgres_url)
     assert _contents(fresh) == {1: "Ada lives in Oslo."}
     assert _contents(other) == {}
     assert other.add("Ada lives in Oslo.")[0].fact_id == 1
-    assert (count_facts(postgres_url, "ada"), count_facts(postgres_url, "ben")) == (1, 1)
+    assert [SharedFacts(tmp_path, user, postgres_url).count() for user in ("ada", "ben")] == [1, 1]
     fresh.close()
     other.close()
 
 
 def test_a_node_deletes_caches_of_facts_that_another_node_removed(tmp_path: Path, postgres_url: str) -> None:
     """Also if their users never come back to it; other caches stay."""
-    paths = {user: facts_path(tmp_path, user, postgres_url) for user in ("ada", "ben", "eve")}
-    for user, path in paths.items():
-        store = CachedFactStore(path, postgres_url, user)
+    paths = {user: cache_path(tmp_path, user) for user in ("ada", "ben", "eve")}
+    for user in paths:
+        store = CachedFactStore(tmp_path, user, postgres_url)
         store.add(f"{user} has a secret boat.")
         store.close()
-    elsewhere = CachedFactStore(tmp_path / "node" / "facts.db", postgres_url, "ada")
+    elsewhere = CachedFactStore(tmp_path / "node", "ada", postgres_url)
     elsewhere.refresh()
     elsewhere.remove(1)
     with elsewhere._shared._engine.acting_for("ben").writing() as connection:

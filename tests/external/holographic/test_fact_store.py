@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.errors import CorruptStoreError
 from memoranda.external.holographic.fact_store import FactError, FactStore, Provenance
 from memoranda.external.holographic.retrieval import FactFilter, Retriever
+from memoranda.external.holographic.shared_facts import cache_path, read_state
 from tests.timing import GIVE_UP
 
 from .conftest import Clock, opened
@@ -16,8 +16,8 @@ from .conftest import Clock, opened
 WRITER = """
 import sys
 from pathlib import Path
-from memoranda.external.holographic.fact_store import FactStore
-store = FactStore(Path(sys.argv[1]))
+from memoranda.external.holographic.shared_facts import CachedFactStore
+store = CachedFactStore(Path(sys.argv[1]), "")
 for number in range(25):
     store.add(f"Worker {sys.argv[2]} saw Atlas {number} times")
     store.add(f"Everybody saw Atlas {number} times")
@@ -127,7 +127,7 @@ def test_another_dimension_encodes_again(home: Path) -> None:
 @pytest.mark.slow
 def test_several_processes_write_one_store(home: Path) -> None:
     """Nothing is lost, and what both say is kept once."""
-    command = [sys.executable, "-c", WRITER, str(home / "holographic.db")]
+    command = [sys.executable, "-c", WRITER, str(home)]
     writers = [subprocess.Popen([*command, name]) for name in ("one", "two")]
     assert [writer.wait(timeout=GIVE_UP) for writer in writers] == [0, 0]
     with opened(home) as store:
@@ -136,14 +136,26 @@ def test_several_processes_write_one_store(home: Path) -> None:
     assert len(texts) == len(set(texts)) == 75
 
 
-def test_a_file_of_another_program_is_left_alone(home: Path) -> None:
-    """Nothing is written into it."""
-    path = home / "holographic.db"
-    path.write_bytes(b"no database at all, but long enough to look like one" * 100)
-    before = path.read_bytes()
-    with pytest.raises(CorruptStoreError):
-        FactStore(path)
-    assert path.read_bytes() == before
+def test_a_damaged_cache_is_filled_again(home: Path) -> None:
+    """The facts are in `home.db`; nothing is lost with the file that finds them."""
+    with opened(home) as store:
+        store.add("Ana lives in Berlin")
+    cache_path(home, "").write_bytes(b"no database at all, but long enough to look like one" * 100)
+    with opened(home) as store:
+        assert [found.fact.content for found in Retriever(store).search("Berlin", FactFilter())] == [
+            "Ana lives in Berlin"
+        ]
+
+
+def test_a_refused_change_does_not_fill_the_cache_again(home: Path) -> None:
+    """A text that another fact has changes nothing, so nothing must be read again."""
+    with opened(home) as store:
+        store.add("Ana lives in Berlin")
+        store.add("Ana lives in Rome")
+        with pytest.raises(FactError):
+            store.update(2, content="Ana lives in Berlin")
+        with store.database.reading() as connection:
+            assert read_state(connection)[0] == 2
 
 
 @pytest.mark.slow

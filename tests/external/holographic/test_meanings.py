@@ -11,6 +11,7 @@ import pytest
 
 from memoranda.errors import MemorandaError
 from memoranda.external.holographic import HolographicProvider
+from memoranda.external.holographic.shared_facts import cache_path
 
 _TOPICS = (("tinnitus", "specialist"), ("lamp", "bright"), ("boat", "harbour"))
 
@@ -54,7 +55,7 @@ def provider(home: Path, embedder: TopicEmbedder) -> Iterator[HolographicProvide
 
 
 def _vectors(home: Path) -> int:
-    with closing(sqlite3.connect(home / "holographic.db")) as connection:
+    with closing(sqlite3.connect(cache_path(home, ""))) as connection:
         return int(connection.execute("SELECT count(*) FROM meanings").fetchone()[0])
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from memoranda.errors import ConfigError, ProviderError
 from memoranda.external.holographic import HolographicProvider
+from memoranda.external.holographic.user_facts import has_facts
 
 
 def _started(home: Path, **settings: Any) -> HolographicProvider:
@@ -237,7 +238,7 @@ def test_the_home_may_come_with_the_start(home: Path) -> None:
     provider.initialize("s1", hermes_home=str(home))
     _add(provider, "Ana lives in Berlin")
     provider.shutdown()
-    assert (home / "holographic.db").exists()
+    assert has_facts(home, "")
 
 
 def test_the_model_gets_both_tools(provider: HolographicProvider) -> None:

@@ -8,8 +8,7 @@ import httpx
 import pytest
 
 from memoranda.api.memory import Memory
-from memoranda.external.holographic.fact_store import FactStore
-from memoranda.external.holographic.user_facts import database_name
+from memoranda.external.holographic.shared_facts import CachedFactStore
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.integrations.hooks.log import HookLog
 from memoranda.memory.curated.operations import Add
@@ -81,7 +80,7 @@ def _fill(service: RunningService, name: str) -> Neighbour:
     memory.curated.add("user", f"Likes the {word}.", PERSON)
     store = MemoryStore(memory.curated.directory, CuratedSettings(write_approval="propose"))
     store.apply("memory", [Add(f"The {word} nests.")], Origin("agent", session))
-    facts = FactStore(home / database_name(name))
+    facts = CachedFactStore(home, name)
     facts.add(f"The {word} lives in Lisbon.")
     facts.close()
     outbox = Outbox(home)

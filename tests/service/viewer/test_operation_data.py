@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import memoranda
-from memoranda.external.holographic.fact_store import FactStore, Provenance
-from memoranda.external.holographic.user_facts import database_name
+from memoranda.external.holographic.fact_store import Provenance
+from memoranda.external.holographic.shared_facts import CachedFactStore, cache_path
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.integrations.hooks.log import HookLog
 from memoranda.models.model import Usage
@@ -25,7 +25,7 @@ from tests.models.spending.models import QUESTION, Fixed
 
 
 def _add_facts(home: Path, user: str, *texts: str) -> None:
-    store = FactStore(home / database_name(user))
+    store = CachedFactStore(home, user)
     for text in texts:
         store.add(text, provenance=Provenance("s1", "", "agent"))
     store.close()
@@ -43,7 +43,7 @@ def test_facts_are_those_of_one_user_with_contradictions(tmp_path: Path) -> None
     assert {pair.newer.content, pair.older.content} == {"Ana lives in Berlin.", "Ana lives in Lisbon."}
     assert [fact.content for fact in read_facts(tmp_path, "bo").facts] == ["Bo likes tea."]
     assert read_facts(tmp_path, "cy").facts == ()
-    assert not (tmp_path / database_name("cy")).exists()
+    assert not cache_path(tmp_path, "cy").exists()
 
 
 def test_facts_are_filtered_and_paged(tmp_path: Path) -> None:

@@ -36,13 +36,13 @@ def test_it_is_listed_wherever_it_is(forgotten: Path) -> None:
     """A dry run names every file that has it, and changes nothing."""
     places = json.loads((forgotten.parent / "listed.json").read_text())["found"]
     areas = {place["area"] for place in places}
-    expected = {"curated memory", "journal", "backups", "proposals", "record", "outbox", "provider", "logs", "files",
+    expected = {"curated memory", "journal", "backups", "proposals", "record", "outbox", "facts", "logs", "files",
                 "imports", "skills", "turns", "outside"}  # fmt: skip
     assert areas >= expected
     kinds = {place["where"].rpartition(": ")[2] for place in places if place["area"] == "record"}
     assert kinds >= {"message", "summary", "title", "prompt", "tasks", "notes", "extra"}
     assert json.loads((forgotten.parent / "before.json").read_text()).keys() >= {
-        "memories/MEMORY.md", "memories/journal.jsonl", "state.db", "holographic.db", "home.db",
+        "memories/MEMORY.md", "memories/journal.jsonl", "state.db", "holographic.cache/holographic.db", "home.db",
     }  # fmt: skip
 
 

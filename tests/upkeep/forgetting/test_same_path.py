@@ -58,14 +58,14 @@ def test_a_purged_entry_is_neither_delivered_later_nor_kept_as_words(tmp_path: P
     terminal.ok("memory", "add", f"Another one: {WORD}.")
     with closing(Outbox(tmp_path)) as outbox:
         assert WORD in str(outbox.list_jobs("", 10))
-    assert "holographic.db" in occurrences(tmp_path, WORD)
+    assert "holographic.cache/holographic.db" in occurrences(tmp_path, WORD)
     terminal.ok("memory", "remove", "The codename is")
     terminal.ok("memory", "remove", "Another one")
     answer = terminal.json("memory", "purge", "--yes")
     assert answer["at_services"] == ["holographic: deleted 1 fact"]
     assert answer["left"] == []
     assert occurrences(tmp_path, WORD) == {}
-    assert "holographic.db" in occurrences(tmp_path, "green")
+    assert "holographic.cache/holographic.db" in occurrences(tmp_path, "green")
     with memoranda.open(tmp_path) as memory, memory.session(source="test") as session, session.turn("again") as turn:
         turn.done("again")
     assert occurrences(tmp_path, WORD) == {}

@@ -52,9 +52,13 @@ def test_one_user_never_touches_another(home: Path) -> None:
     assert messages(home, ana)[0] == "I met [forgotten] by the lake"
     assert messages(home, bob)[0] == messages(home, own)[0] == f"I met {WORD} by the lake"
     left = occurrences(home, WORD)
-    assert {"memories/MEMORY.md", "memories/users/u-bob/MEMORY.md", "holographic.db", "holographic-u-bob.db"} <= set(
-        left
-    )
+    assert {
+        "memories/MEMORY.md",
+        "memories/users/u-bob/MEMORY.md",
+        "home.db",
+        "holographic.cache/holographic.db",
+        "holographic.cache/holographic-u-bob.db",
+    } <= set(left)
     assert not [name for name in left if "u-ana" in name]
     with memoranda.open(home, user="bob") as memory:
         assert memory.search(WORD)["results"]
@@ -110,7 +114,7 @@ def test_a_conversation_is_forgotten_with_all_that_is_kept_of_it(home: Path) -> 
         assert f"A note: please tell me all about {WORD} now" in memory.entries()
     assert {place.area for place in report.left} <= {"provider"}
     assert set(occurrences(home, WORD)) == {
-        "memories/MEMORY.md", "memories/journal.jsonl", "holographic.db", "state.db",
+        "memories/MEMORY.md", "memories/journal.jsonl", "holographic.cache/holographic.db", "home.db", "state.db",
     }  # fmt: skip
     with memoranda.open(home) as memory:
         memory.forget(WORD)

@@ -24,7 +24,7 @@ def test_no_byte_of_it_is_left_on_the_other_machine(tmp_path: Path, folder: Path
     a, b = pair
     sync_all([b, a], 1)
     tell(b.db, "unsent", [f"More about {_MARKER}", "and about figs"], at=BEGIN + 99)
-    assert {"state.db", "holographic.db", "logs/chat.log", "chat_history"} <= occurrences(b.home, _MARKER).keys()
+    assert {"state.db", "home.db", "logs/chat.log", "chat_history"} <= occurrences(b.home, _MARKER).keys()
     a.memory.forget(_MARKER)
     sync_all([a, b, a, b], 1)
     for machine in pair:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.external.holographic.fact_store import FactStore
-from memoranda.external.holographic.user_facts import facts_path
+from memoranda.external.holographic.shared_facts import CachedFactStore
 from memoranda.memory.curated.operations import Add
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
@@ -26,8 +25,10 @@ def _skills(machine: Machine) -> SkillStore:
     return SkillStore(machine.home / "skills")
 
 
-def _facts(machine: Machine) -> FactStore:
-    return FactStore(facts_path(machine.home, ""))
+def _facts(machine: Machine) -> CachedFactStore:
+    store = CachedFactStore(machine.home, "")
+    store.refresh()
+    return store
 
 
 @pytest.mark.slow

@@ -1,7 +1,8 @@
-"""The facts in `holographic.db`: durable when a call returns, shared by any number of processes.
+"""Facts in a file that can find them: with their words, links and vectors, shared by any number of processes.
 
-Adding a fact takes the same time however many there are: it writes only the fact's words, links and vector. A vector of
-another dimension is encoded again when it is next used.
+`CachedFactStore` keeps such a file as a cache of the facts in `home.db` or on a server. Adding a fact takes the same
+time however many there are: it writes only the fact's words, links and vector. A vector of another dimension is encoded
+again when it is next used.
 """
 
 import hashlib
@@ -25,7 +26,7 @@ from memoranda.external.holographic.entities import (
     known_keys,
     link,
 )
-from memoranda.external.holographic.schema import APPLICATION_ID, SCHEMA
+from memoranda.external.holographic.schema import APPLICATION_ID, CACHE_SCHEMA
 from memoranda.external.holographic.word_index import erase_words, forget_words, store_words
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.sqlite.database import Connection
@@ -117,7 +118,7 @@ def _format_timestamp(seconds: float) -> str:
 
 
 class FactStore:
-    """All facts of one home."""
+    """The facts of one user in one file."""
 
     def __init__(
         self,
@@ -132,13 +133,10 @@ class FactStore:
         self._default_trust = default_trust
         self._redactor = Redactor()
         self._removed = 0
-        self.database = open_database(path, SCHEMA, APPLICATION_ID)
+        self.database = open_database(path, CACHE_SCHEMA, APPLICATION_ID, durable=False)
 
     def close(self) -> None:
         self.database.close()
-
-    def refresh(self) -> None:
-        """Take over changes that are not in the file yet; a file on its own has all of them."""
 
     def add(
         self,

@@ -1,33 +1,23 @@
-"""Health checks and repairs of facts: in `holographic.db`, and on a server.
+"""Health checks and repairs of facts: every machine must see all of them, and their caches must find them.
 
-In a file, words and vectors are rebuilt from the facts. On a server, every node must see all facts.
+A cache with a problem is deleted, and filled again when it is next used.
 """
 
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from memoranda.errors import CorruptStoreError
-from memoranda.external.holographic.fact_store import FactStore
-from memoranda.external.holographic.schema import (
-    ALIASES,
-    APPLICATION_ID,
-    ENTITIES,
-    FACT_ENTITIES,
-    FACTS,
-    SCHEMA,
-    SERVER_SCHEMA,
-    WORDS,
-)
-from memoranda.external.holographic.word_index import store_words
+from memoranda.external.holographic.schema import APPLICATION_ID, CACHE_SCHEMA
+from memoranda.external.holographic.shared_facts import CACHE, facts_database
+from memoranda.external.holographic.user_facts import delete_cache
 from memoranda.storage.connection import Connection
-from memoranda.storage.health import CheckedDatabase, check_store, take_rows
-from memoranda.storage.lazy_database import open_server_engine
-from memoranda.storage.salvage.rebuild import DamagedDatabase
-from memoranda.storage.schema import STATE_META
-from memoranda.storage.sqlite.database import Connection as SqliteConnection
+from memoranda.storage.health import check_file
+from memoranda.storage.home_database import FILE_NAME
 from memoranda.storage.sqlite.database import Database
+from memoranda.storage.sqlite.schema_upgrade import open_database
 from memoranda.support.health_issues import HealthIssue
 
 # Nodes ask for what came after the number they know, so a row with a higher one than the user's counter is overlooked.
@@ -38,32 +28,29 @@ _OVERLOOKED = (
 )
 
 
-def check(home: Path) -> Iterator[HealthIssue]:
-    """The issues in the databases of the home's owner and of each user of a gateway."""
-    for path in sorted(home.glob("holographic*.db")):
-        yield from check_store(_checked_database(path))
+def check_caches(home: Path) -> Iterator[HealthIssue]:
+    """The issues in the caches of the home's owner and of each user of a gateway."""
+    for path in sorted((home / CACHE).glob("holographic*.db")):
+        yield from check_file(path, partial(_check_cache, path), partial(_cache_issue, path))
 
 
-def _checked_database(path: Path) -> CheckedDatabase:
-    def check_content(database: Database) -> Iterator[HealthIssue]:
-        problem = _find_problem(database)
-        if problem:
-            yield HealthIssue("warning", path, problem, "rebuild them from the facts", lambda: _rebuild_derived(path))
+def _check_cache(path: Path) -> Iterator[HealthIssue]:
+    with closing(open_database(path, CACHE_SCHEMA, APPLICATION_ID, wait=2.0, durable=False)) as database:
+        problems = database.check(thorough=True)
+        problem = f"is damaged: {problems[0]}" if problems else _find_problem(database)
+    if problem:
+        yield _cache_issue(path, problem)
 
-    def save(damaged: DamagedDatabase, fresh: Path) -> str:
-        with closing(store.open(fresh)) as database, database.writing() as connection:
-            for table in (ENTITIES, ALIASES, FACT_ENTITIES, STATE_META):
-                take_rows(connection, damaged, table)
-            count = take_rows(connection, damaged, FACTS)
-            _rebuild_words(connection)
-            unlinked = _facts_without_links(connection)
-        with closing(FactStore(fresh)) as facts:
-            for fact_id in unlinked:
-                facts.relink(fact_id)
-        return f"{count:,} facts"
 
-    store = CheckedDatabase(path, APPLICATION_ID, SCHEMA, check_content, save)
-    return store
+def _cache_issue(path: Path, problem: str) -> HealthIssue:
+    return HealthIssue(
+        "warning",
+        path,
+        problem,
+        "delete it: it is filled again from the facts when they are next used",
+        lambda: delete_cache(path),
+        harmless=True,
+    )
 
 
 def _find_problem(database: Database) -> str:
@@ -88,58 +75,30 @@ def _find_problem(database: Database) -> str:
     return f"has missing or unused words or vectors of {count} facts" if count else ""
 
 
-def _rebuild_derived(path: Path) -> str:
-    with closing(_checked_database(path).open()) as database, database.writing() as connection:
-        return f"{_rebuild_words(connection):,} facts can be found again"
-
-
-def _rebuild_words(connection: SqliteConnection) -> int:
-    """Rebuilds the word index; vectors are encoded again when they are next used."""
-    connection.execute("DROP TABLE fact_words")
-    connection.execute(WORDS)
-    rows = connection.execute("SELECT fact_id, content, tags FROM facts").fetchall()
-    for fact_id, content, tags in rows:
-        store_words(connection, fact_id, content, tags.split(","))
-    connection.execute("UPDATE facts SET encoding = ''")
-    for table in ("vectors", "meanings"):
-        connection.execute(f"DELETE FROM {table} WHERE fact_id NOT IN (SELECT fact_id FROM facts)")
-    connection.execute(
-        "DELETE FROM fact_entities WHERE fact_id NOT IN (SELECT fact_id FROM facts)"
-        " OR entity_id NOT IN (SELECT entity_id FROM entities)"
-    )
-    return len(rows)
-
-
-def _facts_without_links(connection: SqliteConnection) -> list[int]:
-    """The facts that had entities, but lost all of them."""
-    rows = connection.execute(
-        "SELECT fact_id FROM facts WHERE entity_count > 0 AND fact_id NOT IN (SELECT fact_id FROM fact_entities)"
-    )
-    return [row[0] for row in rows]
-
-
-def check_shared_facts(setting: Path, url: str) -> Iterator[HealthIssue]:
-    """Report facts that nodes overlook, and facts that cannot be read; `setting` is the file that names the server."""
-    with closing(open_server_engine(url, SERVER_SCHEMA)) as server:
-        engine = server.acting_for(None, everyone=True)
-        with engine.reading() as connection:
-            overlooked = connection.execute(_OVERLOOKED).fetchall()
-            unreadable = _count_unreadable(connection)
+def check_facts(home: Path, setting: Path, url: str = "") -> Iterator[HealthIssue]:
+    """Report facts that are overlooked or unreadable; `setting` is the file that names the server, if one has them."""
+    path, has = (setting, "names a server that has") if url else (home / FILE_NAME, "has")
+    with (
+        closing(facts_database(home, url)) as database,
+        database.open().acting_for(None, everyone=True).reading() as connection,
+    ):
+        overlooked = connection.execute(_OVERLOOKED).fetchall()
+        unreadable = _count_unreadable(connection)
     if overlooked:
         yield HealthIssue(
             "error",
-            setting,
-            f"names a server that has {sum(row[2] for row in overlooked):,} facts of {len(overlooked):,} users that "
+            path,
+            f"{has} {sum(row[2] for row in overlooked):,} facts of {len(overlooked):,} users that "
             "nodes overlook, because the number of the last change is too low",
             "raise that number",
-            lambda: _raise_revisions(url),
+            lambda: _raise_revisions(home, url),
         )
     if unreadable:
         yield HealthIssue(
             "error",
-            setting,
-            f"names a server that has {unreadable:,} facts whose names of entities cannot be read",
-            "set given_names of those rows of shared_facts to '[]', or restore them from a backup of the server",
+            path,
+            f"{has} {unreadable:,} facts whose names of entities cannot be read",
+            "set given_names of those rows of shared_facts to '[]', or restore them from a backup",
         )
 
 
@@ -155,10 +114,10 @@ def _is_list(text: str) -> bool:
         return False
 
 
-def _raise_revisions(url: str) -> str:
+def _raise_revisions(home: Path, url: str) -> str:
     with (
-        closing(open_server_engine(url, SERVER_SCHEMA)) as server,
-        server.acting_for(None, everyone=True).writing() as connection,
+        closing(facts_database(home, url)) as database,
+        database.open().acting_for(None, everyone=True).writing() as connection,
     ):
         rows = connection.execute(_OVERLOOKED).fetchall()
         connection.executemany(

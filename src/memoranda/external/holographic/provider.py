@@ -25,8 +25,9 @@ from memoranda.external.holographic.fact_store import (
     content_key,
 )
 from memoranda.external.holographic.retrieval import FactFilter, FactMeanings, FoundFact, Retriever
+from memoranda.external.holographic.shared_facts import CachedFactStore
 from memoranda.external.holographic.tool import SYSTEM_PROMPT, FactTools, schemas
-from memoranda.external.holographic.user_facts import open_facts, sweep_caches
+from memoranda.external.holographic.user_facts import sweep_caches
 from memoranda.external.provider import SERVER_URL, MemoryProvider, TextEmbedder
 from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.health_issues import repair_reported
@@ -44,7 +45,7 @@ _ALL_FACTS = 10**9
 
 
 class HolographicProvider(MemoryProvider):
-    """Keeps facts in `holographic.db` of the home, or on the server that has the record; needs no service."""
+    """Keeps facts in `home.db`, or on the server that has the record; needs no service."""
 
     def __init__(self, home: Path | None = None, settings: Mapping[str, Any] | None = None) -> None:
         self._home = home
@@ -54,7 +55,7 @@ class HolographicProvider(MemoryProvider):
         self._lock = ForkLock()
         self._session_id = ""
         self._settings: settings_module.HolographicSettings | None = None
-        self._store: FactStore | None = None
+        self._store: CachedFactStore | None = None
         self._retriever: Retriever | None = None
         self._tools: FactTools | None = None
         self._embedder: TextEmbedder | None = None
@@ -72,7 +73,7 @@ class HolographicProvider(MemoryProvider):
         home = facts.get("hermes_home") or facts.get("home")
         user = str(facts.get("user_id") or "")
         with self._lock:
-            # Each user of a gateway has a separate database.
+            # Each user of a gateway has a separate cache.
             self._user = user
             self._server_url = str(facts.get(SERVER_URL) or "")
             if home:
@@ -158,7 +159,13 @@ class HolographicProvider(MemoryProvider):
 
     def forget_text(self, matches: Callable[[str], bool], **facts: Any) -> dict[str, Any]:
         """Deletes the facts whose text, tags or entities match."""
-        return erase_facts(self._current_store(), matches)
+        store = self._current_store()
+        found = [
+            fact
+            for fact in store.list_facts(limit=_ALL_FACTS)
+            if any(map(matches, (fact.content, *fact.tags, *fact.entities)))
+        ]
+        return _erase(store, found)
 
     def get_config_schema(self) -> list[dict[str, Any]]:
         return [field.as_schema() for field in settings_module.FIELDS]
@@ -167,10 +174,10 @@ class HolographicProvider(MemoryProvider):
         settings_module.save(values, Path(hermes_home))
 
     def check(self, hermes_home: str, **facts: Any) -> list[dict[str, Any]]:
-        return [issue.as_report() for issue in health.check(Path(hermes_home))]
+        return [issue.as_report() for issue in health.check_caches(Path(hermes_home))]
 
     def repair(self, issue: dict[str, Any], hermes_home: str, **facts: Any) -> str:
-        return repair_reported(issue, health.check(Path(hermes_home)))
+        return repair_reported(issue, health.check_caches(Path(hermes_home)))
 
     def shutdown(self) -> None:
         with self._lock:
@@ -187,13 +194,13 @@ class HolographicProvider(MemoryProvider):
             for hit in retriever.probe(name, filters)
         ]
 
-    def _require_store(self) -> FactStore:
+    def _require_store(self) -> CachedFactStore:
         """The open store; raises ProviderError if there is none, so that the notification is delivered again."""
         if self._store is None:
             raise ProviderError("The facts of holographic are not open.")
         return self._store
 
-    def _current_store(self) -> FactStore:
+    def _current_store(self) -> CachedFactStore:
         """The open store with what other nodes have changed."""
         store = self._require_store()
         store.refresh()
@@ -203,9 +210,8 @@ class HolographicProvider(MemoryProvider):
         if self._home is None:
             raise ProviderError("holographic needs a home for its facts.")
         current = settings_module.load(self._home, self._overrides)
-        if self._server_url:
-            sweep_caches(self._home, self._server_url)
-        self._store = open_facts(
+        sweep_caches(self._home, self._server_url)
+        self._store = CachedFactStore(
             self._home, self._user, self._server_url, dimension=current.dimension, default_trust=current.default_trust
         )
         self._settings = current
@@ -219,17 +225,7 @@ class HolographicProvider(MemoryProvider):
             store.close()
 
 
-def erase_facts(store: FactStore, matches: Callable[[str], bool]) -> dict[str, Any]:
-    """Deletes the facts whose text, tags or entities match, and what they left in the file."""
-    found = [
-        fact
-        for fact in store.list_facts(limit=_ALL_FACTS)
-        if any(map(matches, (fact.content, *fact.tags, *fact.entities)))
-    ]
-    return _erase(store, found)
-
-
-def _erase(store: FactStore, facts: Sequence[Fact]) -> dict[str, Any]:
+def _erase(store: CachedFactStore, facts: Sequence[Fact]) -> dict[str, Any]:
     """Removes facts, and what they left in the file."""
     for fact in facts:
         store.remove(fact.fact_id)

@@ -1,8 +1,12 @@
-"""The tables of `holographic.db`, and those on a server, which have what cannot be derived.
+"""The tables of facts, in `home.db` or on a server, and those of the cache with their words, vectors and links.
 
-Words, vectors and links of facts on a server are in the cache of each node.
+Only what cannot be derived is in the tables of facts. Each node of a server has a cache of its own.
 """
 
+from collections.abc import Callable
+from typing import Any
+
+from memoranda.storage.connection import Connection
 from memoranda.storage.schema import Column, Forgetting, Schema, ServerTables, Table
 
 APPLICATION_ID = int.from_bytes(b"Holo", "big")
@@ -79,7 +83,7 @@ FACT_ENTITIES = Table(
 
 WORDS = "CREATE VIRTUAL TABLE IF NOT EXISTS fact_words USING fts5 (text, tokenize = 'ascii')"
 
-SCHEMA = Schema(
+CACHE_SCHEMA = Schema(
     version=1,
     tables=(FACTS, _VECTORS, _MEANINGS, ENTITIES, ALIASES, FACT_ENTITIES),
     indexes=(
@@ -96,7 +100,7 @@ SCHEMA = Schema(
 
 _DERIVED = ("entity_count", "encoding", "sketch")
 COPIED = tuple(column for column in FACTS.columns if column.name not in ("fact_id", *_DERIVED))
-"""The columns that a server and a file have in common, besides the number of the fact."""
+"""The columns that a cache has, too, besides the number of the fact."""
 
 _SHARED_FACTS = Table(
     "shared_facts",
@@ -120,7 +124,44 @@ _FACT_REVISIONS = Table(
         Column("last_removal", "integer", "NOT NULL DEFAULT 0", "The number of the last change that removed a fact."),
     ),
 )
-SERVER_SCHEMA = Schema(
+
+
+def removed_values(fact_id: int) -> tuple[Any, ...]:
+    """The values of `COPIED` in a row without content; its key is unique among removed facts."""
+    empty: dict[str, Any] = {"text": "", "real": 0.0, "integer": 0}
+    return tuple(f"removed:{fact_id}" if column.name == "content_key" else empty[column.kind] for column in COPIED)
+
+
+def next_revision(connection: Connection, user: str, *, removal: bool) -> int:
+    """The number of a change of a user's facts, which is now the last one."""
+    (revision,) = connection.execute(
+        "INSERT INTO fact_revisions (user_id, revision) VALUES (?, 1)"
+        " ON CONFLICT (user_id) DO UPDATE SET revision = fact_revisions.revision + 1 RETURNING revision",
+        (user,),
+    ).fetchone()
+    if removal:
+        connection.execute("UPDATE fact_revisions SET last_removal = revision WHERE user_id = ?", (user,))
+    return int(revision)
+
+
+def _remove_facts_with(connection: Connection, matches: Callable[[str], bool], user: str) -> int:
+    """Remove the facts of a user with a matching text; a fact with a mark in it would say nothing."""
+    rows = connection.execute(
+        "SELECT fact_id, content, tags, given_names FROM shared_facts WHERE user_id = ? AND removed = 0", (user,)
+    ).fetchall()
+    numbers = [number for number, *texts in rows if any(map(matches, texts))]
+    if numbers:
+        revision = next_revision(connection, user, removal=True)
+        names = ", ".join(f"{column.name} = ?" for column in COPIED)
+        connection.executemany(
+            f"UPDATE shared_facts SET {names}, given_names = '', removed = 1, revision = ?"
+            " WHERE user_id = ? AND fact_id = ?",
+            [(*removed_values(number), revision, user, number) for number in numbers],
+        )
+    return len(numbers)
+
+
+SCHEMA = Schema(
     version=1,
     name="facts",
     tables=(_SHARED_FACTS, _FACT_REVISIONS),
@@ -131,5 +172,11 @@ SERVER_SCHEMA = Schema(
         "CREATE INDEX IF NOT EXISTS idx_shared_facts_revision ON shared_facts(user_id, revision)",
     ),
     server=ServerTables(user_tables=tuple((table.name, "user_id") for table in (_SHARED_FACTS, _FACT_REVISIONS))),
-    forgetting=Forgetting(texts=frozenset()),
+    forgetting=Forgetting(texts=frozenset({"content", "tags", "given_names"}), delete_rows=_remove_facts_with),
+    # Nodes ask for what came after the number they know, so a row with a higher one than the counter is overlooked.
+    after_salvage=(
+        "INSERT INTO fact_revisions (user_id, revision)"
+        " SELECT user_id, max(revision) FROM shared_facts WHERE true GROUP BY user_id"
+        " ON CONFLICT (user_id) DO UPDATE SET revision = max(fact_revisions.revision, excluded.revision)",
+    ),
 )

@@ -1,29 +1,36 @@
-"""The facts of one user on a server: the rows that all nodes share, and a cache on this node that can find them.
+"""The facts of one user: rows in `home.db` or on a server, and a cache on this machine that can find them.
 
 A change takes the lock of the user, so the numbers follow the order of commits, and a node that asks for the rows after
 a number misses none. A removed fact keeps its row without its content, so that every node removes it, too.
 
-The server has the truth. Before anything is read, the cache gets what has changed there since; a change is made in the
-cache and on the server while the lock of the user is held. The cache is marked as unsure before its part of the change,
-so that one whose process dies, or whose server does not commit, is filled again.
+The rows are the truth. Before anything is read, the cache gets what has changed there since; a change is made in the
+cache and in the rows while the lock of the user is held. The cache is marked as unsure before its part of the change,
+so that one whose process dies, or whose rows are not committed, is filled again. A damaged cache is replaced.
 """
 
 import json
+import logging
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from memoranda.external.holographic.fact_store import UNKNOWN, Fact, FactStore, Provenance
-from memoranda.external.holographic.schema import COPIED, SERVER_SCHEMA
+from memoranda.errors import CorruptStoreError
+from memoranda.external.holographic.fact_store import UNKNOWN, Fact, FactError, FactStore, Provenance
+from memoranda.external.holographic.schema import COPIED, SCHEMA, next_revision, removed_values
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.files.file_lock import FileLock
-from memoranda.storage.lazy_database import open_server_engine
+from memoranda.storage.home_database import HomeDatabase
 from memoranda.storage.state_meta import read_meta, write_meta
 from memoranda.support.durable_files import make_private_directory
+from memoranda.support.home import encode_user_id, remove_file
 
+_log = logging.getLogger(__name__)
+
+CACHE = "holographic.cache"
+"""The directory of the caches, which nothing but time is lost with."""
 _NAMES = tuple(column.name for column in COPIED)
 _ROW = f"fact_id, removed, given_names, {', '.join(_NAMES)}"
 
@@ -36,8 +43,18 @@ _CONTENT = ("content", "tags", "mirror_of")
 _Answer = TypeVar("_Answer")
 
 
+def cache_path(home: Path, user: str) -> Path:
+    """The cache with the facts of a user; "" is the home's owner."""
+    return home / CACHE / (f"holographic-{encode_user_id(user)}.db" if user else "holographic.db")
+
+
+def facts_database(home: Path, server_url: str = "") -> HomeDatabase:
+    """The rows of facts: in `home.db`, or on the server of all nodes."""
+    return HomeDatabase(home, SCHEMA, server_url=server_url)
+
+
 class SharedFact(NamedTuple):
-    """A row: the values of the columns in `server_schema.COPIED`, or None if the fact was removed."""
+    """A row: the values of the columns in `COPIED`, or None if the fact was removed."""
 
     fact_id: int
     values: tuple[Any, ...] | None
@@ -59,12 +76,25 @@ class FactChanges(NamedTuple):
 class SharedFacts:
     """Reads and writes the rows of one user; '' is the home's owner."""
 
-    def __init__(self, url: str, user: str) -> None:
-        self._engine: Engine = open_server_engine(url, SERVER_SCHEMA)
+    def __init__(self, home: Path, user: str, server_url: str = "") -> None:
+        self._database = facts_database(home, server_url)
+        self._engine: Engine = self._database.open()
         self._user = user
 
     def close(self) -> None:
-        self._engine.close()
+        self._database.close()
+
+    def count(self) -> int:
+        with self._engine.acting_for(self._user or None).reading() as connection:
+            (count,) = connection.execute(
+                "SELECT count(*) FROM shared_facts WHERE user_id = ? AND removed = 0", (self._user,)
+            ).fetchone()
+        return int(count)
+
+    def erase_removed(self) -> bool:
+        """Overwrite what removed facts left in a file; False if a reader of another process still needs its log."""
+        self._engine.release_space()
+        return self._engine.shrink_log()
 
     @contextmanager
     def changing(self) -> Iterator[Connection]:
@@ -94,16 +124,11 @@ class SharedFacts:
 
     def write(self, connection: Connection, facts: Sequence[SharedFact]) -> int:
         """Write facts as one change, and return its number."""
-        (revision,) = connection.execute(
-            "INSERT INTO fact_revisions (user_id, revision) VALUES (?, 1)"
-            " ON CONFLICT (user_id) DO UPDATE SET revision = fact_revisions.revision + 1 RETURNING revision",
-            (self._user,),
-        ).fetchone()
+        removal = any(fact.values is None for fact in facts)
+        revision = next_revision(connection, self._user, removal=removal)
         for fact in facts:
             self._write_fact(connection, fact, revision)
-        if any(fact.values is None for fact in facts):
-            connection.execute("UPDATE fact_revisions SET last_removal = revision WHERE user_id = ?", (self._user,))
-        return int(revision)
+        return revision
 
     def count_retrieved(self, fact_ids: Collection[int]) -> None:
         """Count a retrieval; the nodes learn the count with the next change of the fact, because it decides nothing."""
@@ -115,13 +140,13 @@ class SharedFacts:
             )
 
     def _write_fact(self, connection: Connection, fact: SharedFact, revision: int) -> None:
-        values = fact.values or _removed_values(fact.fact_id)
+        values = fact.values or removed_values(fact.fact_id)
         row = {"user_id": self._user, "fact_id": fact.fact_id, "revision": revision,
                "removed": int(fact.values is None), **dict(zip(_NAMES, values, strict=True))}  # fmt: skip
         if fact.values is None or fact.forget_names:
             row["given_names"] = ""
         elif fact.given_names is not None:
-            row["given_names"] = json.dumps(fact.given_names)
+            row["given_names"] = json.dumps(fact.given_names, ensure_ascii=False)
         changed = ", ".join(f"{name} = excluded.{name}" for name in row if name not in ("user_id", "fact_id"))
         connection.execute(
             f"INSERT INTO shared_facts ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})"
@@ -130,34 +155,15 @@ class SharedFacts:
         )
 
 
-def count_facts(url: str, user: str) -> int:
-    """How many facts a user has on a server."""
-    with closing(open_server_engine(url, SERVER_SCHEMA)) as engine, engine.reading() as connection:
-        (count,) = connection.execute(
-            "SELECT count(*) FROM shared_facts WHERE user_id = ? AND removed = 0", (user,)
-        ).fetchone()
-    return int(count)
-
-
-def users_with_facts(url: str) -> list[str]:
-    """The users that have facts on a server; "" is the home's owner."""
-    with closing(open_server_engine(url, SERVER_SCHEMA)) as engine, engine.reading() as connection:
-        rows = connection.execute("SELECT DISTINCT user_id FROM shared_facts WHERE removed = 0 ORDER BY user_id")
-        return [user for (user,) in rows]
-
-
-def last_removals(url: str, users: Sequence[str]) -> dict[str, int]:
-    """For each of these users that has facts on a server: the number of the last change that removed one."""
-    with closing(open_server_engine(url, SERVER_SCHEMA)) as engine, engine.reading() as connection:
-        condition, values = engine.dialect.one_of("user_id", users)
+def last_removals(home: Path, users: Sequence[str], server_url: str = "") -> dict[str, int]:
+    """For each of these users that has facts: the number of the last change that removed one."""
+    with (
+        closing(facts_database(home, server_url)) as database,
+        database.open().acting_for(None, everyone=True).reading() as connection,
+    ):
+        condition, values = database.open().dialect.one_of("user_id", users)
         rows = connection.execute(f"SELECT user_id, last_removal FROM fact_revisions WHERE {condition}", values)
         return {user: int(number) for user, number in rows}
-
-
-def _removed_values(fact_id: int) -> tuple[Any, ...]:
-    """A row without content; its key is unique among removed facts."""
-    empty: dict[str, Any] = {"text": "", "real": 0.0, "integer": 0}
-    return tuple(f"removed:{fact_id}" if column.name == "content_key" else empty[column.kind] for column in COPIED)
 
 
 def _read_row(row: Sequence[Any]) -> SharedFact:
@@ -167,27 +173,59 @@ def _read_row(row: Sequence[Any]) -> SharedFact:
 
 
 class CachedFactStore(FactStore):
-    """The facts of one user, shared by the nodes of a server; `path` is the cache."""
+    """The facts of one user in a home, or on the server that all its nodes share."""
 
-    def __init__(self, path: Path, url: str, user: str, **options: Any) -> None:
+    def __init__(self, home: Path, user: str, server_url: str = "", **options: Any) -> None:
+        path = cache_path(home, user)
         make_private_directory(path.parent)
-        super().__init__(path, **options)
         self._lock_path = path.with_suffix(".lock")
-        self._shared = SharedFacts(url, user)
+        self._shared = SharedFacts(home, user, server_url)
+        try:
+            self._open_cache(path, options)
+        except BaseException:
+            self._shared.close()
+            raise
 
     def close(self) -> None:
         self._shared.close()
         super().close()
 
     def refresh(self) -> None:
-        """Take over what other nodes have changed."""
+        """Take over what other processes and nodes have changed."""
+        if self.database.read_only or self._is_current():
+            return
         with self._exclusive():
-            revision, store = self._cache_state()
-            changes = self._shared.read_after(revision)
-            if changes.store != store or changes.revision < revision or revision == _UNSURE:
-                self._fill(self._shared.read_after(_UNSURE))
-            elif changes.revision != revision:
-                self._apply(changes)
+            self._catch_up()
+
+    def erase_removed(self) -> bool:
+        erased = self._shared.erase_removed()
+        return super().erase_removed() and erased
+
+    def put(self, key: str, values: Mapping[str, Any], entities: Sequence[str] | None) -> None:
+        """Add a fact, or give the one with this key these values of columns; raises FactError for another key."""
+
+        def change() -> int:
+            fact, is_new = super(CachedFactStore, self).add(
+                values["content"], category=values["category"], entities=entities
+            )
+            with self.database.writing() as connection:
+                (stored,) = connection.execute(
+                    "SELECT content_key FROM facts WHERE fact_id = ?", (fact.fact_id,)
+                ).fetchone()
+                if stored == key:
+                    assignments = ", ".join(f"{name} = ?" for name in values)
+                    connection.execute(
+                        f"UPDATE facts SET {assignments} WHERE fact_id = ?", (*values.values(), fact.fact_id)
+                    )
+            if stored != key:
+                if is_new:
+                    super(CachedFactStore, self).remove(fact.fact_id)
+                raise FactError("It contains a secret, and is not stored.")
+            # Its words contain its tags, and entries about the user are linked to the user.
+            self.relink(fact.fact_id, entities)
+            return fact.fact_id
+
+        self._change(change, lambda fact_id: [fact_id], entities, forget_names=entities is None)
 
     def add(
         self,
@@ -246,17 +284,22 @@ class CachedFactStore(FactStore):
         *,
         forget_names: bool = False,
     ) -> _Answer:
-        """Change the cache, and write the facts that have changed to the server, under the lock of the user."""
+        """Change the cache, and write the facts that have changed to their rows, under the lock of the user."""
         with self._exclusive():
-            revision, store = self._cache_state()
+            # First without a transaction, in which all that the home writes would wait for a cache that is filled.
+            self._catch_up()
+            revision, _ = self._cache_state()
             with self._shared.changing() as connection:
                 changes = self._shared.read_changes(connection, revision)
-                if changes.store != store or changes.revision < revision or revision == _UNSURE:
-                    self._fill(self._shared.read_changes(connection, _UNSURE))
-                else:
+                if changes.revision != revision:
                     self._apply(changes)
                 self._note_state(_UNSURE, changes.store)
-                answer = change()
+                try:
+                    answer = change()
+                except FactError:
+                    # The request was refused, and has changed nothing.
+                    self._note_state(changes.revision, changes.store)
+                    raise
                 numbers = changed(answer)
                 written = changes.revision
                 if numbers:
@@ -265,9 +308,31 @@ class CachedFactStore(FactStore):
             self._note_state(written, changes.store)
             return answer
 
+    def _open_cache(self, path: Path, options: Mapping[str, Any]) -> None:
+        try:
+            super().__init__(path, **options)
+        except CorruptStoreError as error:
+            _log.warning("The cache of facts is damaged, and filled again: %s", error)
+            with self._exclusive():
+                remove_file(path)
+            super().__init__(path, **options)
+
+    def _is_current(self) -> bool:
+        revision, store = self._cache_state()
+        changes = self._shared.read_after(revision)
+        return changes.store == store and changes.revision == revision
+
+    def _catch_up(self) -> None:
+        revision, store = self._cache_state()
+        changes = self._shared.read_after(revision)
+        if changes.store != store or changes.revision < revision or revision == _UNSURE:
+            self._fill(self._shared.read_after(_UNSURE))
+        elif changes.revision != revision:
+            self._apply(changes)
+
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
-        """Let no other process or thread of this node use the cache between two states."""
+        """Let no other process or thread of this machine use the cache between two states."""
         with FileLock(self._lock_path, _LOCK_TIMEOUT):
             yield
 
@@ -332,14 +397,9 @@ class CachedFactStore(FactStore):
 
 
 def read_rows(connection: Connection, fact_ids: Iterable[int]) -> list[SharedFact]:
-    """Facts of a file as a server stores them; one that is gone was removed."""
+    """Facts of a cache as their rows have them; one that is gone was removed."""
     statement = f"SELECT {', '.join(_NAMES)} FROM facts WHERE fact_id = ?"
     return [SharedFact(number, connection.execute(statement, (number,)).fetchone()) for number in fact_ids]
-
-
-def forget_state(connection: Connection) -> None:
-    """Make a cache a file of its own."""
-    connection.execute("DELETE FROM state_meta WHERE key IN (?, ?)", (_REVISION, _STORE))
 
 
 def read_state(connection: Connection) -> tuple[int, str]:

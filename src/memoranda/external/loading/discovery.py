@@ -73,7 +73,7 @@ BUNDLED = (
         "bundled",
         "memoranda.external.holographic:HolographicProvider",
         "Facts with entities and trust in a file on this machine; needs nothing else.",
-        data_files=("holographic*.db*",),
+        data_files=("holographic.cache/*.db*",),
     ),
     _vendor("honcho", "HonchoProvider", "A model of the user, in Honcho's cloud or on a server of your own."),
     _vendor(

@@ -83,14 +83,18 @@ class Database:
         inspect: Callable[[Connection], None] = lambda connection: None,
         wait: float = 10.0,
         vfs: str = "",
+        durable: bool = True,
     ) -> None:
-        """Open the file, or create it. `inspect` is called first and raises if the file must not be used."""
+        """Open the file, or create it. `inspect` is called first and raises if the file must not be used.
+
+        A power cut may take the last commits of a file that is not `durable`.
+        """
         self.path = path
         self.read_only = False
         self.journal = ""
         self._application_id = application_id
         self._inspect = inspect
-        self._wait, self._vfs = wait, vfs
+        self._wait, self._vfs, self._durable = wait, vfs, durable
         self._lock = threading.RLock()
         self._nested = threading.local()
         self._writer: Connection | None = None
@@ -312,7 +316,10 @@ class Database:
             connection.execute("PRAGMA wal_autocheckpoint=0")
             connection.execute("PRAGMA secure_delete=1")
             connection.execute(f"PRAGMA journal_size_limit={LOG_KEPT}")
-            connection.execute(f"PRAGMA synchronous={'FULL' if self.journal == 'wal' else 'EXTRA'}")
+            if self.journal != "wal":
+                connection.execute("PRAGMA synchronous=EXTRA")
+            else:
+                connection.execute(f"PRAGMA synchronous={'FULL' if self._durable else 'NORMAL'}")
             if sys.platform == "darwin":
                 connection.execute("PRAGMA fullfsync=1")
             # From here on, `WriterTurns` waits.

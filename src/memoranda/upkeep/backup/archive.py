@@ -43,8 +43,8 @@ WORK_PREFIX = ".backup-"
 # Copies of the home, and what belongs to running processes.
 _EXCLUDED_FOLDERS = (DIRECTORY, "run", "cache", ".forgetting")
 _TEMPORARY = ("-wal", "-shm", "-journal", ".tmp", ".lock")
-# Caches: the search index, vectors, and what models suggested.
-_REBUILT = re.compile(r"state\.(?:index|vectors)\..*|server-\w+\.index\..*|expansions\.json")
+# Caches: the search index, vectors, words of facts, and what models suggested.
+_REBUILT = re.compile(r"state\.(?:index|vectors)\..*|server-\w+\.index\..*|holographic\.cache|expansions\.json")
 _PROFILES = "profiles"
 _DATABASES = (".db", ".sqlite", ".sqlite3")
 _RECORD = "state.db"

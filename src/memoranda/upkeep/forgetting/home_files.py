@@ -46,7 +46,7 @@ _DAMAGED = ".damaged-"
 _APPENDED = ("logs/*", "chat_history", f"*{_DAMAGED}*", "*.unreadable*", "*.lock", ".lock")
 # The stores that find and change their own files.
 _OWNED = re.compile(
-    r"(?:state|home|checkpoints|holographic(?:-[^/]*)?)\.db(?:-wal|-shm|-journal)?|state\.(?:index|vectors)\..*"
+    r"(?:state|home|checkpoints)\.db(?:-wal|-shm|-journal)?|state\.(?:index|vectors)\..*"
     r"|(?:state|.*journal)\.marker\.json"
     r"|(?:memories/users/[^/]+/)?projects/[^/]+/MEMORY\.md(?:\.bak\..*)?"
     r"|memories/(?:users/[^/]+/)?(?:MEMORY\.md|USER\.md|journal\.jsonl|forgotten\.json|(?:MEMORY|USER)\.md\.bak\..*|pending/.*)"

@@ -7,16 +7,13 @@ sessions in question, if its service allows that; a mirrored entry of curated me
 outside of it.
 """
 
-import sqlite3
 import uuid
 from collections.abc import Callable, Collection, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from memoranda.errors import MemorandaError
-from memoranda.external.holographic.user_facts import CACHE, stored_facts
+from memoranda.external.holographic.shared_facts import cache_path
 from memoranda.external.outbox.queued_passages import QueuedPassages
 from memoranda.external.provider import MemoryProvider, has_own
 from memoranda.external.vendors.sent_record import known_providers, providers_with_sessions
@@ -26,7 +23,6 @@ from memoranda.memory.curated.change_history import PurgedMemory
 from memoranda.memory.curated.settings import Target
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.search.recall_log import erase_calls, recalls_path
-from memoranda.storage.sqlite.stored_texts import read_texts
 from memoranda.support.text_matcher import TextMatcher
 from memoranda.upkeep.forgetting.report import ForgetPlace
 from memoranda.upkeep.forgetting.scope import ForgetScope
@@ -36,7 +32,6 @@ HOLOGRAPHIC = "holographic"
 # A vendor may have to delete memories one by one.
 _FORGET_SECONDS = 3_600.0
 _RECALL_SECONDS = 60.0
-_ALL_FACTS = 10**9
 _STILL_RECALLED = "it still recalls the text; 'memoranda provider forget' deletes everything that it has received"
 
 
@@ -60,27 +55,6 @@ class ProviderCopies:
     def __init__(self, scope: ForgetScope) -> None:
         self._scope = scope
         self._root = scope.home.root
-
-    def find_facts(self, matcher: TextMatcher) -> list[ForgetPlace]:
-        """The facts of the bundled provider that have the text."""
-        found = self._find_shared_facts(matcher)
-        for path in self.fact_files():
-            with closing(sqlite3.connect(path, timeout=10.0)) as connection:
-                rows = {
-                    (text.table, text.row["rowid"]) for text in read_texts(connection) if matcher.found_in(text.text)
-                }
-            if rows:
-                found.append(ForgetPlace("provider", path.name, len(rows), "remove"))
-        return found
-
-    def _find_shared_facts(self, matcher: TextMatcher) -> list[ForgetPlace]:
-        """The facts on a server that have the text; those in a cache of this node are listed with the files."""
-        if not self._scope.server_url:
-            return []
-        with stored_facts(self._root, self._scope.user, self._scope.server_url) as store:
-            facts = [] if store is None else store.list_facts(limit=_ALL_FACTS)
-        matching = [fact for fact in facts if any(map(matcher.found_in, (fact.content, *fact.tags, *fact.entities)))]
-        return [ForgetPlace("provider", "facts", len(matching), "remove")] if matching else []
 
     def find_received(self, session_ids: Collection[str]) -> list[ForgetPlace]:
         """The vendors that have received something of these sessions."""
@@ -162,21 +136,9 @@ class ProviderCopies:
         in_use = config.load(self._scope.home).providers
         recorded = known_providers(self._root, self._scope.server_url) if session_ids is None else []
         received = providers_with_sessions(self._root, session_ids, self._scope.server_url) if session_ids else recorded
-        facts = [HOLOGRAPHIC] if self.fact_files() or self._has_shared_facts() else []
+        has_facts = cache_path(self._root, self._scope.queue).exists()
+        facts = [HOLOGRAPHIC] if has_facts else []
         return list(dict.fromkeys([*in_use, *received, *facts]))
-
-    def fact_files(self) -> list[Path]:
-        """The databases of the bundled provider for the scope's user."""
-        found = [*self._root.glob("holographic*.db"), *(self._root / CACHE).glob("holographic*.db")]
-        return [path for path in sorted(found) if self._scope.owns(path)]
-
-    def _has_shared_facts(self) -> bool:
-        url = self._scope.server_url
-        if not url:
-            return False
-        from memoranda.external.holographic.shared_facts import count_facts  # noqa: PLC0415
-
-        return count_facts(url, self._scope.queue) > 0
 
 
 def _note(name: str, report: Any, answers: ServiceAnswers) -> None:

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from memoranda.external.holographic.user_facts import CACHE
+from memoranda.external.holographic.shared_facts import CACHE
 from memoranda.home import config
 from memoranda.home.memory_store import CuratedMemories
 from memoranda.home.session_db import SessionDB
@@ -138,7 +138,6 @@ def _scopes_in(home: Home, user: str | None, *, all_users: bool) -> list[ForgetS
 def _users_with_files(home: Home) -> set[str]:
     folders = [path.name for path in home.user_memories()]
     folders += [path.name for path in (home.root / "skills" / ".users").glob("*")]
-    folders += [path.stem.removeprefix("holographic-") for path in home.root.glob("holographic-*.db")]
     return {name for name in map(decode_user_id, folders) if name}
 
 
@@ -163,7 +162,6 @@ def _user_folder(path: Path) -> str | None:
         return parts[1]
     if len(parts) > 2 and parts[:2] == ("logs", "users"):
         return parts[2].partition(".")[0]
-    name = parts[-1] if parts and (len(parts) == 1 or parts[0] == CACHE) else ""
-    if name.startswith("holographic-"):
-        return re.split(r"\.(?:db|lock)", name.removeprefix("holographic-"))[0]
+    if len(parts) > 1 and parts[0] == CACHE and parts[1].startswith("holographic-"):
+        return re.split(r"\.(?:db|lock)", parts[1].removeprefix("holographic-"))[0]
     return None

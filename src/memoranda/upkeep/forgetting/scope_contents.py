@@ -5,8 +5,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from memoranda.external.holographic.fact_store import FactStore
-from memoranda.external.holographic.provider import erase_facts
 from memoranda.external.outbox.queued_passages import QueuedPassages
 from memoranda.importers.importer import state_of_store
 from memoranda.memory.checkpoints.passages import CheckpointPassages, users_with_checkpoints
@@ -88,7 +86,6 @@ class ScopeContents:
             for each in self.queue.find(matcher)
         ]
         found += self._files.find(matcher) + self._databases.find(matcher) + self._tables.find(matcher)
-        found += self.providers.find_facts(matcher)
         if not self._is_backup:
             found += self.archives(matcher).find()
             ids = {passage.session_id for passage in passages}
@@ -130,8 +127,6 @@ class ScopeContents:
             self.record.item_passages.replace(matcher)
         self.checkpoints.replace(matcher)
         self.queue.forget(matcher)
-        if self._is_backup:
-            self._forget_facts_in_backup(matcher)
         problems += self._files.forget(matcher) + self._databases.forget(matcher)
         self._tables.forget(matcher)
         self.queue.erase_removed()
@@ -175,12 +170,6 @@ class ScopeContents:
         self._checkpoints.close()
         if self._curated is not None:
             self._curated.close()
-
-    def _forget_facts_in_backup(self, matcher: TextMatcher) -> None:
-        """Remove facts from the database of a backup, which no provider has open."""
-        for path in self.providers.fact_files():
-            with closing(FactStore(path)) as facts:
-                erase_facts(facts, matcher.found_in)
 
     def _is_our_session(self, session_id: str) -> bool:
         if self.record is None or self._everyone is None or self._everyone.sessions.get_session(session_id) is None:

@@ -18,7 +18,7 @@ from memoranda.storage.sqlite.stored_texts import StoredText, read_texts, replac
 from memoranda.support.text_matcher import TextMatcher
 from memoranda.upkeep.forgetting.byte_search import walk
 from memoranda.upkeep.forgetting.home_files import COMPANIONS
-from memoranda.upkeep.forgetting.report import ForgetPlace
+from memoranda.upkeep.forgetting.report import Action, ForgetPlace
 from memoranda.upkeep.forgetting.scope import ForgetScope
 from memoranda.upkeep.home_tables import opened_parts
 
@@ -119,7 +119,8 @@ class PartTables:
                 matches = [name for row in self._rows(engine, schema, table) for name, text in row.texts.items()
                            if matcher.found_in(text)]  # fmt: skip
                 changed, kept = len([name for name in matches if name not in keys]), len(keys & set(matches))
-                found += [ForgetPlace(schema.name, table.name, changed, "redact")] if changed else []
+                action: Action = "redact" if schema.forgetting.delete_rows is None else "remove"
+                found += [ForgetPlace(schema.name, table.name, changed, action)] if changed else []
                 found += [ForgetPlace(schema.name, table.name, kept, "keep", _IDENTIFIER)] if kept else []
         return found
 

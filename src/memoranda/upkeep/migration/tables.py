@@ -7,12 +7,9 @@ keys and audit log, waiting deliveries, facts, what vendors have received, and i
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from memoranda.errors import StorageError
-from memoranda.external.holographic.shared_facts import users_with_facts
-from memoranda.external.holographic.user_facts import DATABASE, export_facts, facts_path, import_facts
 from memoranda.external.outbox import schema as outbox
 from memoranda.external.outbox.schema import read_positions, write_position
 from memoranda.importers.state import schema as imports
@@ -27,7 +24,7 @@ from memoranda.storage.orphaned_wal import database_exists
 from memoranda.storage.position import Position
 from memoranda.storage.schema import Schema, Table
 from memoranda.storage.state_meta import read_meta
-from memoranda.support.home import Home, decode_user_id
+from memoranda.support.home import Home
 from memoranda.upkeep.home_tables import home_schemas
 
 _BATCH = 500
@@ -141,9 +138,6 @@ def copy_parts_to_server(home: Home, url: str, progress: Progress) -> dict[str, 
             continue_numbers(server, _copied(schema.tables))
             if schema.name == outbox.SCHEMA.name:
                 counts[outbox.POSITIONS.name] = _positions_to_server(url, file, server)
-    for user, path in _fact_files(home):
-        progress("facts", 0, 1)
-        counts["facts"] = counts.get("facts", 0) + export_facts(path, url, user)
     return counts
 
 
@@ -157,9 +151,6 @@ def copy_parts_to_files(url: str, home: Home, progress: Progress) -> dict[str, i
             counts |= _copy(schema.tables, server, file, progress)
             if schema.name == outbox.SCHEMA.name:
                 counts[outbox.POSITIONS.name] = _positions_to_files(url, server, file)
-    for user in users_with_facts(url):
-        progress("facts", 0, 1)
-        counts["facts"] = counts.get("facts", 0) + import_facts(url, user, facts_path(home.root, user))
     return counts
 
 
@@ -226,10 +217,3 @@ def _positions_to_files(url: str, server: Engine, file: Engine) -> int:
                 reached = FeedHeads(Position(0, first - 1 if first else last or 0))
                 write_position(connection, provider, scope, reached)
     return len(positions)
-
-
-def _fact_files(home: Home) -> Iterator[tuple[str, Path]]:
-    for path in sorted(home.root.glob("holographic*.db")):
-        user = "" if path.name == DATABASE else decode_user_id(path.stem.removeprefix("holographic-"))
-        if user is not None:
-            yield user, path

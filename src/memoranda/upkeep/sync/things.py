@@ -28,11 +28,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from memoranda.errors import StorageError
-from memoranda.external.holographic.fact_store import CATEGORIES, MAX_CONTENT_CHARS, FactStore, content_key
+from memoranda.external.holographic.fact_store import CATEGORIES, MAX_CONTENT_CHARS, content_key
+from memoranda.external.holographic.shared_facts import CachedFactStore
 from memoranda.external.holographic.user_facts import (
     NUMBERS,
     TEXTS,
-    facts_path,
     put_fact,
     read_facts,
     remove_fact,
@@ -174,7 +174,7 @@ class Facts:
 
     def write(self, run: Run, name: str, state: State) -> str:
         try:
-            with closing(FactStore(facts_path(self._root, ""))) as store:
+            with closing(CachedFactStore(self._root, "")) as store:
                 if state is None:
                     remove_fact(store, name)
                 else:
