@@ -1,24 +1,23 @@
 """A run that is killed at any time is completed by the next one, and other processes do not bring the text back."""
 
 import random
+import signal
 import subprocess
 import sys
+import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import memoranda
 from memoranda.memory.record.scope import Scope
+from tests.forked import Forked, Say, forking
+from tests.strikes import Strikes
 from tests.timing import GIVE_UP
 from tests.upkeep.forgetting.filled_home import fill, import_transcripts, occurrences
 
 WORD = "zorblaxquint"
-_FORGET = """
-import sys, memoranda
-with memoranda.open(sys.argv[1]) as memory:
-    print("begun", flush=True)
-    memory.forget(sys.argv[2])
-"""
 # Records while the text is forgotten, with store, index and a provider open, and searches all the time.
 _AGENT = """
 import sys, memoranda
@@ -34,26 +33,28 @@ with memoranda.open(sys.argv[1]) as memory, memory.session(source="busy") as ses
 """
 
 
+def _forget(root: Path, say: Say) -> None:
+    with memoranda.open(root) as memory:
+        say(b"begun")
+        memory.forget(WORD)
+
+
 @pytest.mark.slow
-def test_after_many_kills_the_next_run_completes(tmp_path: Path) -> None:
+@forking
+def test_after_many_kills_the_next_run_completes(tmp_path: Path, strikes: Strikes) -> None:
     """kill -9 at many moments: nothing of the text is left in the end, and nothing else is lost."""
     root, source, dice = tmp_path / "home", tmp_path / "source", random.Random(7)
     fill(root, source, WORD)
     with memoranda.open(root) as memory:
         before = memory.sessions.scoped(Scope.everyone()).statistics()
-    killed = 0
-    for _ in range(25):
-        process = subprocess.Popen([sys.executable, "-c", _FORGET, str(root), WORD], stdout=subprocess.PIPE)
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"begun\n"
-        try:
-            process.wait(timeout=dice.uniform(0.0, 0.6))
-        except subprocess.TimeoutExpired:
-            process.kill()
-            killed += 1
-        process.wait()
-        process.stdout.close()
-    assert killed > 5
+    codes = []
+    for _ in range(strikes(100)):
+        process = Forked(partial(_forget, root))
+        assert process.heard() == b"begun"
+        time.sleep(dice.uniform(0.0, 0.4))
+        process.kill()
+        codes.append(process.wait())
+    assert -signal.SIGKILL in codes
     with memoranda.open(root) as memory:
         report = memory.forget(WORD)
         after = memory.sessions.scoped(Scope.everyone()).statistics()
@@ -66,6 +67,18 @@ def test_after_many_kills_the_next_run_completes(tmp_path: Path) -> None:
         name: before[name] for name in ("sessions", "messages")
     }
     assert import_transcripts(root, source) == 0
+
+
+def test_a_backup_that_was_being_unpacked_does_not_stop_the_next_run(tmp_path: Path) -> None:
+    """A killed run leaves databases of which a part was written."""
+    with memoranda.open(tmp_path) as memory:
+        memory.sessions.create_session("s", "cli", title=WORD)
+        memory.sessions.empty_log()
+        (tmp_path / ".forgetting").mkdir()
+        content = (tmp_path / "state.db").read_bytes()
+        (tmp_path / ".forgetting" / "state.db").write_bytes(content[: len(content) // 2] + WORD.encode())
+        assert memory.forget(WORD).complete
+    assert occurrences(tmp_path, WORD) == {}
 
 
 @pytest.mark.slow

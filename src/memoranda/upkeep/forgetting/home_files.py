@@ -211,6 +211,8 @@ class Archives:
     def forget(self) -> list[str]:
         """Remove what is found in each archive; returns what could not be changed."""
         problems: list[str] = []
+        # The archive that an interrupted run unpacked may be gone.
+        self.clean_up()
         for path in self._files():
             with self._unpacked(path) as scope:
                 if not any(place.action != "keep" for place in self._find(scope)):

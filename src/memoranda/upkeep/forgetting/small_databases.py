@@ -17,7 +17,7 @@ from memoranda.storage.schema import Column, Schema, Table
 from memoranda.storage.sqlite.stored_texts import StoredText, read_texts, replace_texts
 from memoranda.support.text_matcher import TextMatcher
 from memoranda.upkeep.forgetting.byte_search import walk
-from memoranda.upkeep.forgetting.home_files import COMPANIONS
+from memoranda.upkeep.forgetting.home_files import COMPANIONS, WORK_DIRECTORY
 from memoranda.upkeep.forgetting.report import Action, ForgetPlace
 from memoranda.upkeep.forgetting.scope import ForgetScope
 from memoranda.upkeep.home_tables import opened_parts
@@ -25,7 +25,8 @@ from memoranda.upkeep.home_tables import opened_parts
 _BUSY_TIMEOUT = 10.0
 _USER = "user_id"
 _IDENTIFIER = "an identifier, which other rows refer to"
-_STORES = ("state.", FILE_NAME, "checkpoints.db", "holographic")
+# Databases with a store of their own, those of profiles, and what an interrupted run unpacked, perhaps in part.
+_ELSEWHERE = ("state.", FILE_NAME, "checkpoints.db", "holographic", "profiles/", f"{WORK_DIRECTORY}/")
 
 IsOurSession = Callable[[str], bool]
 """Whether a session belongs to the scope, as far as that is known."""
@@ -88,7 +89,7 @@ class HomeDatabases:
         root = self._scope.home.root
         for path in walk(root):
             name = path.relative_to(root).as_posix()
-            if name.startswith(("profiles/", *_STORES)) or name.endswith(COMPANIONS) or ".damaged-" in name:
+            if name.startswith(_ELSEWHERE) or name.endswith(COMPANIONS) or ".damaged-" in name:
                 continue
             shared = self._scope.user is not None or self._scope.owns(path)
             if shared and path.stat().st_size and is_database(path):
