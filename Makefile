@@ -43,7 +43,7 @@ test-frameworks: $(FRAMEWORKS_READY)
 
 # 1,000 kills, 200 power cuts, 400 failing system calls and 500 damaged copies; and with the record on a server, 1,000
 # killed clients, 50 crashes, 200 ended connections and 200 lost answers: half an hour. Needs strace.
-# Then the tests that kill, with their full numbers, of which `make test-all` takes a quarter; then all tests, with every
+# Then the tests that kill, with their full numbers, of which `make test-all` takes an eighth; then all tests, with every
 # example of every property, and all parts on both versions of PostgreSQL.
 torture: $(READY)
 	$(BIN)/python -m tests.torture

@@ -39,6 +39,7 @@ from tests.postgres import (
     postgres_server,
     postgres_url,
     server_url,
+    short_settling,
 )
 from tests.read_once import read_certificates_and_packages_once
 from tests.strikes import print_strikes, select_strikes, strikes
@@ -55,6 +56,7 @@ __all__ = [
     "pytest_sessionfinish",
     "pytest_testnodedown",
     "server_url",
+    "short_settling",
     "strikes",
 ]
 

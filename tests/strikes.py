@@ -1,4 +1,4 @@
-"""How often a test strikes: a quarter of its full number in `make test-all`, all of it in `make torture`.
+"""How often a test strikes: an eighth of its full number in `make test-all`, all of it in `make torture`.
 
 A test that kills, or does the same thing very often, takes the fixture `strikes` and asks it for its number.
 `pytest --torture` runs just these tests, with their full numbers, and prints the numbers.
@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-_SHARE = 4
+_SHARE = 8
 
 
 class Strikes:
@@ -19,7 +19,7 @@ class Strikes:
         self.given: dict[str, int] = {}
 
     def __call__(self, full: int) -> int:
-        """Return `full` in a torture run, otherwise a quarter of it."""
+        """Return `full` in a torture run, otherwise an eighth of it."""
         number = full if self._full else max(1, full // _SHARE)
         # "path::name (call)": the name of the test that runs now.
         self.given[os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]] = number

@@ -20,7 +20,7 @@ needs_strace = pytest.mark.skipif(not io_errors.can_inject(), reason="strace is 
 @forking
 def test_kills_lose_nothing(tmp_path: Path) -> None:
     """Writers die after they have acknowledged something, and everything acknowledged is there."""
-    assert kills.run(tmp_path, 20, seed=1).failures(20) == []
+    assert kills.run(tmp_path, 8, seed=1).failures(8) == []
 
 
 @pytest.mark.slow
@@ -69,11 +69,11 @@ def test_failing_system_calls_lose_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("strike", "wanted"),
     [
-        (server_strikes.kill_clients, 8),
+        (server_strikes.kill_clients, 4),
         (server_strikes.restart_server, 2),
-        (server_strikes.end_backends, 8),
-        (server_strikes.lose_packets, 8),
-        (curator_kills.kill_editors, 8),
+        (server_strikes.end_backends, 4),
+        (server_strikes.lose_packets, 4),
+        (curator_kills.kill_editors, 4),
     ],
 )
 def test_a_record_on_a_server_loses_and_repeats_nothing(

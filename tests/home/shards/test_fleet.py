@@ -19,7 +19,7 @@ from tests.timing import GIVE_UP
 
 
 @pytest.fixture
-def home(tmp_path: Path, postgres_server: Server) -> Iterator[Path]:
+def home(tmp_path: Path, postgres_server: Server, short_settling: None) -> Iterator[Path]:
     with postgres_server.schema() as first, postgres_server.schema() as second:
         (tmp_path / "config.yaml").write_text(f"store:\n  url: {first}\n  servers: [{second}]\n")
         yield tmp_path

@@ -95,6 +95,7 @@ def test_a_node_that_was_killed_forgets_after_its_next_start(postgres_url: str, 
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("short_settling")
 @pytest.mark.parametrize("is_running", [True, False])
 def test_the_files_of_a_user_who_moves_to_another_store_vanish(
     postgres_server: Server, tmp_path: Path, is_running: bool
