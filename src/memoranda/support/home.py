@@ -36,7 +36,7 @@ _MAX_ENCODED_ID = 120
 _HOME_ENTRY = (
     r"config\.yaml|\.env|\.lock|\.backup-|\.turns|state\.|holographic|byterover|providers|plugins|chat_history"
     r"|logs|home\.db|prices\.yaml|\.forgetting|expansions\.json|imports|migration|backups|host-|server-"
-    r"|sync\.|checkpoints\.|SOUL\.md|skills|memories|projects|profiles"
+    r"|outbox\.|sync\.|checkpoints\.|SOUL\.md|skills|memories|projects|profiles"
 )
 _NO_ENTRIES = r"\.|lost\+found"
 _MAX_FOREIGN_SHOWN = 3
