@@ -6,8 +6,9 @@ each key.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, Required, TypedDict
+
+from memoranda.support.lazy_dataclass import dataclass
 
 
 class CuratedChange(TypedDict):

@@ -1,9 +1,8 @@
 """The events of a turn, for a terminal, a log or a test that watches it."""
 
-from dataclasses import dataclass
-
 from memoranda.agent.session_views import Compression
 from memoranda.models.model import ToolCall, Usage
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import JsonObject
 
 

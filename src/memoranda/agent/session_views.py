@@ -8,11 +8,11 @@ continuation.
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from memoranda.memory.curated.settings import Target
 from memoranda.models.model import Message, Usage
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import JsonObject, Tool
 
 

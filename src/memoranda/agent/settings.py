@@ -1,6 +1,6 @@
 """Settings of the agent: the limits of a turn and of delegated work."""
 
-from memoranda.support.settings_class import dataclass
+from memoranda.support.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

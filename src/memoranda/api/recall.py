@@ -2,7 +2,6 @@
 
 import logging
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from memoranda.api.services import HomeServices
@@ -14,6 +13,7 @@ from memoranda.memory.curated.store import MemoryStore
 from memoranda.safety.fence import Quote, build_memory_context_block, fenced_text, speaker_of
 from memoranda.search.excerpts import entries_matching
 from memoranda.search.recall_log import GIVEN, NOTHING, QUESTION, PromptPlace
+from memoranda.support.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from memoranda.types import SearchAnswer

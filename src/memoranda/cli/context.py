@@ -7,7 +7,6 @@ Every command has these options, and so does `memoranda` itself, so that
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any, NoReturn, TypeVar, cast
 
@@ -15,6 +14,7 @@ import click
 
 from memoranda.home.config import locate_home, service_url
 from memoranda.support.home import Home
+from memoranda.support.lazy_dataclass import dataclass
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

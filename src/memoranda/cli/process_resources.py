@@ -5,8 +5,9 @@ import logging
 import os
 import sys
 import threading
-from dataclasses import dataclass
 from pathlib import Path
+
+from memoranda.support.lazy_dataclass import dataclass
 
 _log = logging.getLogger(__name__)
 _PROC = Path("/proc/self")

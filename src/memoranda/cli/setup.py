@@ -7,7 +7,6 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -26,6 +25,7 @@ from memoranda.integrations.hosts.settings_change import SettingsError, apply_ch
 from memoranda.integrations.hosts.supported_hosts import HOSTS
 from memoranda.search.settings import RecallSettings
 from memoranda.search.tool import SessionSearchTool
+from memoranda.support.lazy_dataclass import dataclass
 
 # These are files that users download; they have no fixed directory on a machine.
 _DOWNLOADS = frozenset({"chatgpt", "claude", "jsonl"})

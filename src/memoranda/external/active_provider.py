@@ -9,7 +9,6 @@ provider that hangs costs one deadline, not one per turn.
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from memoranda.external.guarded_call import CallResult, GuardedProvider, PendingCall
@@ -19,6 +18,7 @@ from memoranda.external.settings import ProviderSettings
 from memoranda.external.tools import ProviderTools
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.files.fork_lock import ForkLock
+from memoranda.support.lazy_dataclass import dataclass
 
 _log = logging.getLogger(__name__)
 

@@ -5,8 +5,9 @@ An item is a line. Providers keep their order, and the items of each theirs, so 
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.shorten import shorten_end
 
 # Shorter lines say too little to be the same thing.

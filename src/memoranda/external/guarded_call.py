@@ -15,7 +15,6 @@ import threading
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from memoranda.errors import PermanentProviderError, ProviderError, TemporaryProviderError
@@ -23,6 +22,7 @@ from memoranda.external.health import HealthTracker
 from memoranda.external.provider import MemoryProvider
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.files.fork_lock import ForkLock
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.shorten import shorten_end
 
 _log = logging.getLogger(__name__)

@@ -2,13 +2,14 @@
 
 import json
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from memoranda.errors import ProviderError
 from memoranda.external.settings import file_stem
 from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.durable_files import make_private_directory, read_file, write_private
+from memoranda.support.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ import json
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from memoranda.external.tool_answer import ToolAnswer, failure
 from memoranda.external.tools import has_memory_toolset
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.files.fork_lock import ForkLock
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import JsonObject, Tool
 
 _log = logging.getLogger(__name__)

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from memoranda.errors import StorageError
@@ -13,6 +13,7 @@ from memoranda.external.health import HealthTracker
 from memoranda.external.message_text import plain_text
 from memoranda.external.outbox.jobs import NewJob
 from memoranda.external.provider import Message
+from memoranda.support.lazy_dataclass import dataclass
 
 _log = logging.getLogger(__name__)
 

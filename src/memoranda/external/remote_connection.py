@@ -11,13 +11,13 @@ import socket
 import ssl
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Any
 
 from memoranda.errors import PermanentProviderError, TemporaryProviderError
+from memoranda.support.lazy_dataclass import dataclass
 
 _CHUNK = 65_536
 

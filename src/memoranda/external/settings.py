@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
-from memoranda.support.settings_class import dataclass
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import OWN_TOOLS
 
 # `context`: recalled text joins each turn; `tools`: the model asks by itself; `hybrid`: both.

@@ -7,13 +7,13 @@ answer says where it is from.
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from memoranda.safety import scan
 from memoranda.safety.fence import PAST_DATA, ScreenedValue, screen_value
 from memoranda.safety.withheld_passages import WithheldPassage
 from memoranda.support.json_texts import list_texts, map_texts
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.shorten import shorten_end
 from memoranda.support.tool import JsonObject
 

@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from memoranda.memory.record.store import SessionStore
 from memoranda.storage.files.file_lock import FileLock, lock_holder
 from memoranda.storage.lazy_database import server_url_of
 from memoranda.support.durable_files import make_private_directory
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.projects import project_of
 
 _log = logging.getLogger(__name__)

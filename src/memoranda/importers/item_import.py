@@ -1,7 +1,7 @@
 """Imports one item: groups the reader's events by session, and passes them to the writer in batches."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from enum import Enum, auto
 from typing import Any, assert_never
 
@@ -24,6 +24,7 @@ from memoranda.importers.summary import ImportSummary
 from memoranda.memory.record.store import SessionStore
 from memoranda.search.index.message_text import TOOL_OF_SERVER
 from memoranda.support.canonical_text import digest, unstorable_character
+from memoranda.support.lazy_dataclass import dataclass
 
 # A batch is written when it reaches either limit.
 _MAX_BATCH_MESSAGES = 500

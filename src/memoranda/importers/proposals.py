@@ -6,7 +6,6 @@ when `home.db` was lost. That file only knows which import made which proposal, 
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from memoranda.errors import StorageError
@@ -21,6 +20,7 @@ from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.writer import WriteRequest, validate_request
 from memoranda.safety.redaction import Redactor
 from memoranda.support.canonical_text import canonical, unstorable_character
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.origin import Origin
 
 _ACTOR = "import"

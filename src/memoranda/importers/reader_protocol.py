@@ -13,12 +13,13 @@ import reads only what is new.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Protocol
 
 from memoranda.memory.curated.settings import Target
 from memoranda.memory.record.transfer.imports import MessageState
+from memoranda.support.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

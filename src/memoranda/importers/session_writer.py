@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 from memoranda.errors import SessionError
@@ -17,6 +17,7 @@ from memoranda.memory.record.sessions import COLUMNS, MAX_TITLE_CHARS, Titles, t
 from memoranda.memory.record.store import SessionStore
 from memoranda.memory.record.transfer.imports import MessageState
 from memoranda.support.canonical_text import digest, unstorable_character
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.projects import is_path, project_at
 
 # Leaves room for a number at the end, for a title that is already in use.

@@ -10,11 +10,11 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from memoranda.importers.reader_protocol import Checkpoint, ImportItem, Problem, ReadEvent
+from memoranda.support.lazy_dataclass import dataclass
 
 # An image in a transcript may have several megabytes.
 MAX_LINE_BYTES = 64 * 1024 * 1024

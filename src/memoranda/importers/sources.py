@@ -5,12 +5,12 @@ A reader is loaded when it is needed.
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
 from memoranda.importers.reader_protocol import ConversationReader
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.lazy_pattern import compile_later
 
 

@@ -5,13 +5,14 @@ import os
 import secrets
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 from memoranda.importers.reader_protocol import ImportItem, Problem
 from memoranda.support.durable_files import make_private_directory, write_private
+from memoranda.support.lazy_dataclass import dataclass
 
 SessionResult = Literal["new", "grown", "unchanged", "deleted", "conflict"]
 # The texts of this many problems are kept; the others are only counted per file.

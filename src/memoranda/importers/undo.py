@@ -1,7 +1,7 @@
 """Undoes one import as a whole: what it added to the record is removed, what the user changed since stays."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore
 from memoranda.memory.record.transfer.imports import AddedMessages, UndoneSession
+from memoranda.support.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,10 @@ translates them for its vendor and translates the answer back, so no other code 
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, field
 from typing import Any, Protocol
 
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import Tool
 
 Message = dict[str, Any]

@@ -14,7 +14,6 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
@@ -29,6 +28,7 @@ from memoranda.errors import (
 )
 from memoranda.models.model import OnText, Reply
 from memoranda.support.interrupts import interruptible
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.shorten import shorten_end
 
 _MAX_QUOTE_CHARS = 300

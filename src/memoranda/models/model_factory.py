@@ -1,7 +1,7 @@
 """Builds the model client that the settings and the available keys call for, from the known model services."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Literal
 
@@ -11,6 +11,7 @@ from memoranda.models.model import ChatModel
 from memoranda.models.openai import OpenAIChat
 from memoranda.models.sdk_model import missing_package
 from memoranda.models.settings import ModelSettings
+from memoranda.support.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,14 @@ import hashlib
 import json
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from memoranda.models.model import Message, OnText, Reply, ToolCall, Usage
 from memoranda.models.model_call import FailedAttemptError, incomplete_stream, unreadable_reply
 from memoranda.models.sdk_model import SdkModel, repair_call
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import JsonObject, Tool
 
 _FINISH = {"function_call": "tool_calls", "content_filter": "refusal", "eos": "stop", "end_turn": "stop"}

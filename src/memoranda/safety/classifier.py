@@ -8,7 +8,6 @@ weight in steps, so that few numbers have to be read. `.` is the end of a senten
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache, partial
 from itertools import accumulate, pairwise, repeat
 from math import sqrt
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memoranda.safety.normalization import STOP
+from memoranda.support.lazy_dataclass import dataclass
 
 BLOCK = 20
 WINDOWS = (1, 2, 4)

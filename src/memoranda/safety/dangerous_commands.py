@@ -11,13 +11,13 @@ only what is written into curated memory.
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
 from memoranda.safety.finding import Finding, Severity
 from memoranda.safety.substrings import contains_any, lines_with
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.lazy_pattern import compile_later
 
 _MAX_PER_RULE = 4

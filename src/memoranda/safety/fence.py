@@ -19,7 +19,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, overload
 
@@ -27,6 +27,7 @@ from memoranda.safety.fence_tags import FenceTag, LineState, TagReading, escape_
 from memoranda.safety.substrings import contains_any
 from memoranda.safety.withheld_passages import ScreenedTexts, WithheldPassage, withhold_in_texts
 from memoranda.support.json_texts import list_texts, map_texts
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.lazy_pattern import compile_later
 from memoranda.support.tool import JsonObject, StoredText, Tool
 

@@ -1,7 +1,8 @@
 """`Finding`: one suspicious part of a text, as the scanner reports it."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from memoranda.support.lazy_dataclass import dataclass
 
 
 class Severity(StrEnum):

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
 from memoranda.safety.finding import Severity
 from memoranda.safety.substrings import contains_any
+from memoranda.support.lazy_dataclass import dataclass
 
 _MAX_PER_RULE = 8
 _COMMENT_REACH = 1500

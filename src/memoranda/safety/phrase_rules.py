@@ -13,7 +13,6 @@ make it slow. A rule is only tried when all its required words are present.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import chain, islice, repeat
 from typing import NamedTuple
@@ -22,6 +21,7 @@ from memoranda.safety import vocabulary
 from memoranda.safety.concepts import UNSPACED_CONCEPTS, fold_word
 from memoranda.safety.finding import Severity
 from memoranda.safety.normalization import STOP
+from memoranda.support.lazy_dataclass import dataclass
 
 HIGH, MEDIUM = Severity.HIGH, Severity.MEDIUM
 

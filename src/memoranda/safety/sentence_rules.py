@@ -6,7 +6,6 @@ only when the concepts of some rule are all in the text are its sentences examin
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from memoranda.safety.finding import Severity
 from memoranda.safety.normalization import STOP, blank_punctuation, split_sentences, split_words
 from memoranda.safety.phrase_rules import separate_unspaced
 from memoranda.safety.substrings import contains_any
+from memoranda.support.lazy_dataclass import dataclass
 
 _WINDOW = 32
 _MAX_READ = 20_000

@@ -6,12 +6,12 @@ sentences. Lines and sentences are judged separately and together, because a phr
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, groupby
 from typing import NamedTuple
 
 from memoranda.safety.finding import Finding
 from memoranda.safety.scanner import scan, scan_each, scan_phrases
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.lazy_pattern import compile_later
 
 # Lines that are harmless separately can form a phrase once others are withheld; after this many rounds the whole text

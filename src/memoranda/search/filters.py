@@ -7,12 +7,12 @@ filter has the same name everywhere; only the command line may spell it shorter.
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from math import floor
 from typing import Any
 
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import InvalidArgumentsError
 
 ROLES = ("user", "assistant", "tool", "system")

@@ -14,7 +14,7 @@ in code. These are not exactly what was typed, so they are searched only if noth
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from itertools import pairwise
 
@@ -30,6 +30,7 @@ from memoranda.search.index.tokenizer import (
     tokenize,
     tokens_of_words,
 )
+from memoranda.support.lazy_dataclass import dataclass
 
 _MAX_DEPTH = 20
 _QUOTES = str.maketrans(dict.fromkeys("“”„‟«»＂", '"') | {"（": "(", "）": ")", "＊": "*", "－": "-"})

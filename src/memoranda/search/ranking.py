@@ -12,7 +12,7 @@ plateau: see benchmarks/README.md.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import log
 from typing import Any, Literal, NamedTuple
@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple
 from memoranda.search.dates import TimeRange, date_closeness
 from memoranda.search.index.postings import ASSISTANT, TITLE, TOOL, USER, IndexSize, Posting
 from memoranda.search.query import Perspective, Term
+from memoranda.support.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

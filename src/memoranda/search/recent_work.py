@@ -6,7 +6,6 @@ resume it. No search and no model is involved: the words of "where were we" matc
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from memoranda.memory.record.message_rows import text_of
 from memoranda.safety.fence import Quote, build_memory_context_block
 from memoranda.search.continue_prompts import asks_to_continue
 from memoranda.search.dates import TimeRange
+from memoranda.support.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from memoranda.memory.record.store import SessionStore

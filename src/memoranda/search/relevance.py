@@ -15,7 +15,6 @@ what they mean on data that was not used for them.
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
-from dataclasses import dataclass
 from itertools import accumulate
 from math import log
 from typing import Literal, Protocol
@@ -38,6 +37,7 @@ from memoranda.search.query import (
 from memoranda.search.ranking import LENGTH, SATURATION, term_weight
 from memoranda.search.repeated_questions import ASKED_BEFORE, NEWER_STATEMENT, OLDER_STATEMENT
 from memoranda.search.search import Hit, SearchResult
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.lazy_pattern import compile_later
 
 _QUESTION = compile_later(

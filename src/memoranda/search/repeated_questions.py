@@ -14,7 +14,7 @@ session that said it first.
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from difflib import get_close_matches
 from functools import lru_cache, partial
 from heapq import nlargest
@@ -32,6 +32,7 @@ from memoranda.search.index.tokenizer import is_unspaced, tokenize
 from memoranda.search.query import FRAMING, Query, Term, content_words, is_question
 from memoranda.search.ranking import AdjacentTerms, MaskValues, Matches, RankingContext, SessionScore
 from memoranda.search.speakers import SPEAKER
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.lazy_pattern import compile_later
 
 # A text repeats another if it has this much of the shorter one's sequences, and that is not very short.

@@ -4,10 +4,11 @@ People and programs may list more than a model, so they get several pages at onc
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal
 
 from memoranda.search.filters import FILTERS, chosen_filters, describe_value, read_text, replace_surrogates
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.shorten import json_size, shorten_end, shorten_for_json
 from memoranda.support.tool import InvalidArgumentsError, JsonObject
 

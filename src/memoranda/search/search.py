@@ -7,7 +7,7 @@ candidates of all legs into one order, and folding leaves one hit per conversati
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from memoranda.search import guidance
@@ -20,6 +20,7 @@ from memoranda.search.legs.leg import Candidate, Candidates, MakeLeg, MakeRescor
 from memoranda.search.legs.words import WordLeg
 from memoranda.search.query import Query, Term, parse, widen
 from memoranda.search.ranking import Sort
+from memoranda.support.lazy_dataclass import dataclass
 
 NOTHING_TYPED = "nothing to look for"
 NOT_ALL = "There are so many matches that only the newest were searched; add a word or a time."

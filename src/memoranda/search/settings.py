@@ -1,6 +1,6 @@
 """Settings of search: the size of answers, hidden sources, summaries, and search by meaning."""
 
-from memoranda.support.settings_class import dataclass
+from memoranda.support.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ Only names and numbers are compared, because they can be found without a model.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from memoranda.errors import ModelError
 from memoranda.search import guidance
@@ -13,6 +12,7 @@ from memoranda.search.query import parse
 from memoranda.search.searchable_store import SearchableStore
 from memoranda.search.summaries import SummaryWriter, build_request, transcript
 from memoranda.search.tool import SessionSearchTool
+from memoranda.support.lazy_dataclass import dataclass
 
 # Paths and identifiers, numbers, and words with a capital letter that do not begin a sentence.
 _SPECIFIC = re.compile(

@@ -3,7 +3,6 @@
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from memoranda.errors import CorruptStoreError, NewerStoreError, NoLocksError, StorageError
@@ -14,6 +13,7 @@ from memoranda.storage.schema import SCHEMA_VERSION, Schema, Table
 from memoranda.storage.sqlite.database import Connection, Database
 from memoranda.storage.sqlite.schema_upgrade import open_database
 from memoranda.support.health_issues import HealthIssue, check_permissions
+from memoranda.support.lazy_dataclass import dataclass
 
 _LOCK_TIMEOUT = 2.0
 

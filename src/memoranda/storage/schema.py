@@ -1,10 +1,10 @@
 """Tables, columns and migrations as data, from which an engine creates them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from memoranda.storage.connection import Connection
+from memoranda.support.lazy_dataclass import dataclass
 
 _NUMBERED = "INTEGER PRIMARY KEY AUTOINCREMENT"
 

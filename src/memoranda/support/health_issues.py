@@ -5,11 +5,11 @@ import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from memoranda.support.durable_files import PRIVATE_DIRECTORY, PRIVATE_FILE
+from memoranda.support.lazy_dataclass import dataclass
 
 _MIN_FREE_BYTES = 1_000_000
 

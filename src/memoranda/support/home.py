@@ -14,13 +14,13 @@ import re
 import stat
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeGuard
 from urllib.parse import quote
 
 from memoranda.errors import ForeignHomeError, HomeError
 from memoranda.support.durable_files import read_file
+from memoranda.support.lazy_dataclass import dataclass
 
 DEFAULT_PROFILE = "default"
 

@@ -7,8 +7,9 @@ unquoted keys, hexadecimal and signed numbers, and strings over several lines.
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Any
+
+from memoranda.support.lazy_dataclass import dataclass
 
 _SPACE = re.compile(r"(?:[ \t\r\n\ufeff]++|//[^\r\n]*+|/\*.*?\*/)*+", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]++|\\.)*+"')

@@ -5,11 +5,11 @@ Only the first two may be replaced. A file that cannot be read is never treated 
 
 import hashlib
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from memoranda.support.durable_files import read_file
+from memoranda.support.lazy_dataclass import dataclass
 
 # The fingerprint that a journal records for a missing file.
 ABSENT = ""

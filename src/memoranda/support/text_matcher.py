@@ -12,10 +12,10 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from memoranda.support.json_texts import map_texts
+from memoranda.support.lazy_dataclass import dataclass
 
 MARK = "[forgotten]"
 # For a text that is part of the mark itself.

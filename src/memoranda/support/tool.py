@@ -5,9 +5,10 @@
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
+
+from memoranda.support.lazy_dataclass import dataclass
 
 JsonObject = dict[str, Any]
 

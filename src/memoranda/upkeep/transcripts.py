@@ -14,7 +14,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from html import escape
 from typing import Any
@@ -22,6 +21,7 @@ from typing import Any
 from memoranda.home.session_db import SessionDB
 from memoranda.importers.sources import resume_command
 from memoranda.memory.record.message_rows import DAMAGED, text_of
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.projects import project_name
 
 

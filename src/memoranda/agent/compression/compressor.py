@@ -5,7 +5,6 @@ it in one transaction.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from memoranda.agent.compression.plan import LONG_OUTPUT, CompressionPlan, make_plan, prune_message
@@ -16,6 +15,7 @@ from memoranda.memory.record.message_rows import text_of
 from memoranda.memory.record.rotation import ContextItem, KeptMessage, LiveMessage, Summary
 from memoranda.models.model import ChatModel, Message
 from memoranda.models.tokens import estimate_message, estimate_messages
+from memoranda.support.lazy_dataclass import dataclass
 
 # If pruning old tool output reduces the context to this share, no summary is needed.
 _PRUNED_ENOUGH = 0.5

@@ -8,7 +8,6 @@ Tool output and tool arguments are shortened without a model; the record keeps t
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -17,6 +16,7 @@ from memoranda.memory.record.message_rows import IMAGE_TAKEN_OUT, TAKEN_OUT, tex
 from memoranda.memory.record.rotation import LiveMessage
 from memoranda.models.model import Message
 from memoranda.models.tokens import estimate_message
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.shorten import shorten_end, shorten_middle
 
 _HEAD_SHARE = 0.25

@@ -1,6 +1,6 @@
 """Settings of compression, and the token limits that follow from them for a context window."""
 
-from memoranda.support.settings_class import dataclass
+from memoranda.support.lazy_dataclass import dataclass
 
 _MIN_TARGET = 200
 # A summary uses at most these shares of the window and of the compressed context.

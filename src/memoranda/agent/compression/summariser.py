@@ -8,7 +8,6 @@ invents nothing: every line is quoted.
 import logging
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from memoranda.agent.compression.prompts import SECTIONS, SYSTEM, task
 from memoranda.agent.compression.settings import CompressionSettings
@@ -29,6 +28,7 @@ from memoranda.models.tokens import estimate_text
 from memoranda.safety.fence import quote, screen_transcript, strip_recalled_blocks
 from memoranda.safety.fence_tags import escape_tags
 from memoranda.safety.withheld_passages import withhold_passages
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.shorten import shorten_end, shorten_middle
 
 # How much longer than requested a summary may be.

@@ -12,7 +12,7 @@ The text of a summary in a context is parsed again for the next update.
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from memoranda.agent.compression.prompts import FOOTER, HEADER, RULES, SECTIONS, SESSION, TASKS
@@ -21,6 +21,7 @@ from memoranda.memory.record.rotation import LiveMessage
 from memoranda.models.model import Message
 from memoranda.models.tokens import estimate_text
 from memoranda.safety.fence import quote, screen_transcript, speaker_of
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.shorten import MIDDLE_NOTE, shorten_middle
 
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)|(?<=[。！？])|\n+")

@@ -11,11 +11,12 @@ object with the same hook to `memory.session(context_engine=...)`.
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, Literal, Protocol
 
 from memoranda.models.model import Message, Usage
 from memoranda.models.tokens import estimate_messages, estimate_text, estimate_tools
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import Tool
 
 _MAX_USELESS = 2

@@ -11,11 +11,12 @@ or a description as a whole, of a longer text the line at the seam.
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Literal, get_args
 
 from memoranda.safety.seams import scan_distant, scan_seams
+from memoranda.support.lazy_dataclass import dataclass
 
 SectionName = Literal[
     "identity",

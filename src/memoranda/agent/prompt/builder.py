@@ -1,7 +1,6 @@
 """Builds the prompt of a session from the files, settings and tools that it depends on."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -12,6 +11,7 @@ from memoranda.agent.prompt.guidance import guidance_for, hint_for
 from memoranda.agent.prompt.settings import PromptSettings
 from memoranda.memory.curated.snapshot import entries_in_block
 from memoranda.memory.skills.catalogue import list_descriptions
+from memoranda.support.lazy_dataclass import dataclass
 
 # Not from the locale, which differs between processes.
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")

@@ -13,7 +13,6 @@ before any file is opened. So a rule with globs applies when a matching file lie
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from memoranda.safety.fence_tags import escape_tags
 from memoranda.safety.withheld_passages import withhold_passages
 from memoranda.support.canonical_text import BYTE_ORDER_MARK, unify_newlines
 from memoranda.support.durable_files import read_file
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.shorten import shorten_middle
 from memoranda.support.text_file import MissingFile, TextFile, read_text, split_front_matter
 

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from memoranda.agent.review.report import MEMORY_TOOL, SKILL_TOOL, ReviewReport, ReviewSnapshot, take_snapshot
@@ -26,6 +26,7 @@ from memoranda.storage.engine import Engine
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.storage.files.fork_lock import fork_condition
 from memoranda.storage.home_database import HomeDatabase
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import Tool
 
 _log = logging.getLogger(__name__)

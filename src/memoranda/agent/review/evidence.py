@@ -11,11 +11,11 @@ The check does not understand the text: a question supports the same words as a 
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 from memoranda.safety.fence import sanitize_context
 from memoranda.search.index.tokenizer import index_tokens, is_single_character, is_unspaced, token_spans, tokenize
+from memoranda.support.lazy_dataclass import dataclass
 
 _MAX_SENTENCE_CHARS = 600
 _MIN_INFLECTED_CHARS = 6

@@ -1,12 +1,12 @@
 """What a review works on, a snapshot of a session at the end of a turn, and what it reports afterwards."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from memoranda.agent.session_views import ReviewableSession
 from memoranda.memory.curated.settings import Target
 from memoranda.models.model import Message
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.shorten import shorten_end
 from memoranda.support.tool import JsonObject, Tool
 

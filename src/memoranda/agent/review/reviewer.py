@@ -11,7 +11,6 @@ import logging
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from memoranda.agent.compression.summary import split_summary
@@ -26,6 +25,7 @@ from memoranda.memory.curated.settings import Target
 from memoranda.memory.curated.tool import read_arguments
 from memoranda.models.model import ChatModel, Message, Reply, ToolCall
 from memoranda.safety.fence import screen_message
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import InvalidArgumentsError, JsonObject, tool_refusal
 
 # Arguments of a skill write that say what to write to; they are not stored as text.

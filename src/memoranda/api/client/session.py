@@ -4,7 +4,6 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Self, cast
 
@@ -13,6 +12,7 @@ from memoranda.api.client.curated import Target
 from memoranda.api.client.session_store import RemoteSessionStore, session_path
 from memoranda.api.client.transport import Request, Transport, without_none
 from memoranda.errors import SessionBusyError, SessionError, UnknownSessionError
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import JsonObject, Tool, facts_of
 from memoranda.types import ChatMessage, MemoryAnswer
 

@@ -10,7 +10,7 @@ import secrets
 import time
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -26,6 +26,7 @@ from memoranda.errors import (
     UnknownSessionError,
 )
 from memoranda.support.json_object import parse_object
+from memoranda.support.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     import httpx2

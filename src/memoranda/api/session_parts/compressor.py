@@ -7,7 +7,6 @@ processes never both compress: one holds the lease, and the other continues in t
 
 import secrets
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from memoranda.agent.compression.compressor import CompressedContext, Compressor, NotCompressed
@@ -16,6 +15,7 @@ from memoranda.agent.compression.trigger import CompressionProgress, TokenReadin
 from memoranda.agent.session_views import CompressibleSession, Compression
 from memoranda.memory.record.rotation import LiveMessage, NoLease, NotRotated, Rotated
 from memoranda.models.model import ChatModel
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.processes import has_ended, process_identity
 
 if TYPE_CHECKING:

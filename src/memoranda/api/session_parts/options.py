@@ -1,11 +1,12 @@
 """The options with which a session is opened."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from memoranda.errors import SessionError
+from memoranda.support.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from memoranda.agent.compression.trigger import ContextEngine

@@ -1,7 +1,7 @@
 """A session's prompt: built when the session starts, restored when it is resumed, rebuilt by compression."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -10,6 +10,7 @@ from memoranda.agent.prompt.builder import PromptInputs, build_prompt, today
 from memoranda.agent.prompt.memory_changes import MemoryChanges
 from memoranda.agent.prompt.settings import PromptSettings
 from memoranda.memory.curated.store import MemoryStore
+from memoranda.support.lazy_dataclass import dataclass
 
 # The column of a session's row that stores the curated entries which its prompt shows.
 KNOWN_MEMORY = "known_memory"

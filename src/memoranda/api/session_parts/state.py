@@ -6,7 +6,6 @@ model, section by section.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from memoranda.api.services import HomeServices, new_session_id
@@ -23,6 +22,7 @@ from memoranda.models.tokens import estimate_text, estimate_tools
 from memoranda.safety.fence import fenced_text
 from memoranda.search.continue_prompts import asks_to_continue
 from memoranda.search.recall_log import GIVEN, NOTHING, TURN, PromptPlace
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.origin import Origin
 from memoranda.support.projects import project_of
 from memoranda.support.tool import Tool

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from memoranda.agent.events import ContextCompressed
 from memoranda.agent.session_views import SavedChange
@@ -13,6 +12,7 @@ from memoranda.cli.retrieval.search import format_search_answer
 from memoranda.cli.sessions.list_and_show import format_session
 from memoranda.cli.sessions.lookup import explain_not_found, resolve_session
 from memoranda.cli.terminal_text import dim
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import JsonObject
 
 _COMMAND = re.compile(r"/[a-z]+(?=\s|$)")

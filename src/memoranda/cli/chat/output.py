@@ -6,7 +6,6 @@ The status says how full the context is, and which share of the input tokens cam
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import click
@@ -25,6 +24,7 @@ from memoranda.cli.context import printable
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.models.model import Message
 from memoranda.models.tokens import estimate_request
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import JsonObject
 
 # The exit code that shells use for an interrupted program.

@@ -3,7 +3,6 @@
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from memoranda.integrations.hosts.install_plan import plan_install, plan_uninsta
 from memoranda.integrations.hosts.settings_change import HostFileChange, SettingsError
 from memoranda.integrations.hosts.supported_hosts import HOSTS
 from memoranda.support.home import DEFAULT_PROFILE, Home
+from memoranda.support.lazy_dataclass import dataclass
 
 DEFAULT_HOME = "~/.memoranda"
 

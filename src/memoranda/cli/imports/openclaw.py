@@ -5,7 +5,6 @@ A migration shows what would happen, asks, backs the home up, migrates, and repo
 
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +42,7 @@ from memoranda.importers.openclaw.migration.workspace import is_openclaw, model_
 from memoranda.importers.openclaw.reader import OpenClaw
 from memoranda.importers.reader_protocol import ImportItem
 from memoranda.importers.summary import ImportSummary, report_path
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.upkeep.backup.archive import back_up
 
 _VARIABLE = "OPENCLAW_STATE_DIR"

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -23,6 +23,7 @@ from memoranda.importers.importer import Importer, ImportProgress, ImportRunning
 from memoranda.importers.reader_protocol import ConversationReader, ImportItem
 from memoranda.importers.sources import SOURCES, ImportSource
 from memoranda.importers.summary import ImportSummary, build_report, report_path, write_report
+from memoranda.support.lazy_dataclass import dataclass
 
 _WIDTH = 30
 _FOLLOW_INTERVAL = 2.0

@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
@@ -19,6 +18,7 @@ from memoranda.external.loading.discovery import DiscoveredProvider, discover, f
 from memoranda.external.loading.loader import Inspection, inspect_provider
 from memoranda.home import config
 from memoranda.support.home import Home
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.suggestions import did_you_mean
 
 BUILT_IN = "built-in only"

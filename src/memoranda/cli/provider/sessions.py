@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, redirect_stdout
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -45,6 +45,7 @@ from memoranda.home import config
 from memoranda.safety.fence import sanitize_context
 from memoranda.safety.withheld_passages import WithheldPassage
 from memoranda.support.home import Home
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.upkeep.forgetting.started_provider import TEST_SECONDS, StartedProvider
 
 # A library that runs in this process takes up to half a minute to load on a busy machine.

@@ -3,7 +3,6 @@
 import shlex
 import sys
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any
 
 from memoranda.api.memory import Memory
@@ -13,6 +12,7 @@ from memoranda.errors import SessionError
 from memoranda.importers.sources import resume_command
 from memoranda.search.guidance import NO_PROJECT
 from memoranda.support.home import DEFAULT_PROFILE
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.projects import project_name
 from memoranda.upkeep.transcripts import read_conversations
 

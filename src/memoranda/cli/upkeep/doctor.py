@@ -1,7 +1,6 @@
 """`memoranda doctor`: checks a home, says how to fix what is wrong, and fixes it on request."""
 
 import sys
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,6 +14,7 @@ from memoranda.cli.terminal_text import ProgressLine
 from memoranda.errors import MemorandaError
 from memoranda.support.health_issues import HealthIssue, Progress
 from memoranda.support.home import Home
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.upkeep.doctor import accept_store as accept
 from memoranda.upkeep.doctor import examine
 

@@ -1,7 +1,7 @@
 """`memoranda forget`: list every place that has something, ask, remove it everywhere, and prove it."""
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -18,6 +18,7 @@ from memoranda.cli.sessions.lookup import find_session
 from memoranda.cli.terminal_text import count_of, terminal_line
 from memoranda.errors import SessionError
 from memoranda.memory.curated.memory_file import digest_prefix
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.upkeep.forgetting.report import ForgetPlace, ForgetReport, ForgetSubject
 from memoranda.upkeep.forgetting.scope import known_users
 

@@ -9,7 +9,7 @@ import hashlib
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,6 +31,7 @@ from memoranda.external.holographic.word_index import erase_words, forget_words,
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.sqlite.database import Connection
 from memoranda.storage.sqlite.schema_upgrade import open_database
+from memoranda.support.lazy_dataclass import dataclass
 
 CATEGORIES = ("user_pref", "project", "tool", "general")
 _COLUMNS = (

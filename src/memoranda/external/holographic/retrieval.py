@@ -11,7 +11,6 @@ If the application gave the provider a sentence encoder, facts are also compared
 import logging
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from operator import mul
 from typing import Any, NamedTuple
 
@@ -23,6 +22,7 @@ from memoranda.external.holographic.recall_threshold import read_demand
 from memoranda.external.holographic.word_index import WordMatch, match_words
 from memoranda.external.provider import TextEmbedder
 from memoranda.storage.sqlite.database import Connection
+from memoranda.support.lazy_dataclass import dataclass
 
 _log = logging.getLogger(__name__)
 

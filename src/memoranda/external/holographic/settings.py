@@ -1,12 +1,13 @@
 """Settings of the provider, and the form in which setup asks for them."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from memoranda.errors import ConfigError, ProviderError
 from memoranda.external.loading.setup import ConfigField, read_settings, write_settings
+from memoranda.support.lazy_dataclass import dataclass
 
 NAME = "holographic"
 

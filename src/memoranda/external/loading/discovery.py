@@ -15,13 +15,14 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
 from pathlib import Path
 from typing import Any, Literal
 
 from memoranda.errors import ProviderError
 from memoranda.support.durable_files import read_file
+from memoranda.support.lazy_dataclass import dataclass
 
 GROUP = "memoranda.providers"
 _MARKS = ("MemoryProvider", "register_memory_provider")

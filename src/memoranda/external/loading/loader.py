@@ -16,7 +16,6 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -29,6 +28,7 @@ from memoranda.external.loading.setup import ConfigField, fields_of
 from memoranda.external.provider import MemoryProvider, has_own
 from memoranda.external.settings import ProviderSettings
 from memoranda.storage.files.fork_lock import ForkLock
+from memoranda.support.lazy_dataclass import dataclass
 
 _log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from memoranda.external.provider import MemoryProvider, has_own
 from memoranda.external.settings import file_stem
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.support.durable_files import make_private_directory, read_file, write_private
+from memoranda.support.lazy_dataclass import dataclass
 
 _YES = {"true", "yes", "on", "1"}
 _NO = {"false", "no", "off", "0"}

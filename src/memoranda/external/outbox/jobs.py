@@ -4,8 +4,9 @@ A job has no text of its own. It names what the record has: the messages of a co
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
+
+from memoranda.support.lazy_dataclass import dataclass
 
 Kind = Literal["turn", "memory_write", "session_end", "session_switch", "delegation", "forget"]
 DAMAGED = "it has changed on the disk since it was recorded, so it is not sent"

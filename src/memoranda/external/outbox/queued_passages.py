@@ -10,7 +10,6 @@ import time
 import uuid
 from collections.abc import Collection, Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from memoranda.external.outbox.outbox import Outbox
 from memoranda.external.outbox.record_feed import OpenRecord, RecordFeed
 from memoranda.external.outbox.schema import outbox_database
 from memoranda.memory.record.notifications import Notification
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.processes import has_ended
 from memoranda.support.text_matcher import TextMatcher
 

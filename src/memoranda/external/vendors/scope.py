@@ -14,12 +14,13 @@ import hashlib
 import re
 import string
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from memoranda.errors import ProviderError
 from memoranda.external.provider import SERVER_URL
+from memoranda.support.lazy_dataclass import dataclass
 
 _PLAIN = frozenset((string.ascii_letters + string.digits).encode())
 _SEPARATOR = "__"

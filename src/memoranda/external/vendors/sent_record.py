@@ -10,7 +10,6 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from memoranda.storage.engine import Condition, Engine
 from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.storage.home_database import HomeDatabase
 from memoranda.storage.schema import Column, Forgetting, Schema, ServerTables, Table
+from memoranda.support.lazy_dataclass import dataclass
 
 _log = logging.getLogger(__name__)
 

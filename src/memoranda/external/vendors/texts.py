@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.shorten import shorten_end
 
 SOURCE = "memoranda"

@@ -9,12 +9,12 @@ import re
 import secrets
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from memoranda.errors import AccessError
 from memoranda.home.access.schema import DEFAULT_TENANT
 from memoranda.home.access.service_database import ServiceDatabase
+from memoranda.support.lazy_dataclass import dataclass
 
 Scope = Literal["read", "append", "curate", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)

@@ -9,10 +9,10 @@ import json
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
+from memoranda.support.lazy_dataclass import dataclass
 
 CODE_SECONDS = 60.0
 ACCESS_SECONDS = 3_600.0

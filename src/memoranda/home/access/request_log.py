@@ -5,9 +5,9 @@ requests with an Idempotency-Key are kept for a day.
 """
 
 import time
-from dataclasses import dataclass
 
 from memoranda.home.access.service_database import ServiceDatabase
+from memoranda.support.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,8 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memoranda.agent.compression.settings import CompressionSettings
 from memoranda.agent.prompt.settings import PromptSettings
@@ -22,11 +21,11 @@ from memoranda.models.settings import ModelSettings
 from memoranda.models.spending.settings import BudgetSettings
 from memoranda.search.settings import RecallSettings
 from memoranda.support.home import is_server_url
-from memoranda.support.settings_class import dataclass as settings_class
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.suggestions import did_you_mean
 
 
-@settings_class(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Config:
     """The configuration of one home, split by the part that it belongs to."""
 
@@ -269,6 +268,8 @@ def _parse_limit(value: Any) -> int | None:
 
 
 def _parse_timezone(value: Any) -> str:
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
     name = _parse_name(value)
     if name:
         try:

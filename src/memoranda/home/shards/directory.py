@@ -6,7 +6,6 @@ Every store also has a table of the users who have moved away from it.
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from threading import Lock
 
 from memoranda.errors import ConfigError
@@ -16,6 +15,7 @@ from memoranda.storage.lazy_database import open_server_engine
 from memoranda.storage.postgres.engine import PostgresEngine
 from memoranda.storage.schema import Column, Schema, Table
 from memoranda.storage.state_meta import read_meta
+from memoranda.support.lazy_dataclass import dataclass
 
 _STORES = Table(
     "stores",

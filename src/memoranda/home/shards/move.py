@@ -12,7 +12,6 @@ come after the new position; a message that it had read out of the order of ids 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from memoranda.errors import StorageError
 from memoranda.home.shards.directory import MAP_SECONDS, Directory, Placement
@@ -24,6 +23,7 @@ from memoranda.storage.postgres.connection import PostgresConnection, RawConnect
 from memoranda.storage.postgres.dialect import PostgresDialect
 from memoranda.storage.postgres.engine import PostgresEngine
 from memoranda.storage.state_meta import read_meta, write_meta
+from memoranda.support.lazy_dataclass import dataclass
 
 _TABLE = "outbox_positions"
 _STORE_ID = "store_id"

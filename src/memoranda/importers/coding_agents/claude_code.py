@@ -10,7 +10,7 @@ import json
 import shlex
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from memoranda.importers.reader_protocol import (
 from memoranda.importers.source_files import Line, find_files, item_at, read_json_lines, read_line_events
 from memoranda.importers.sources import in_directory
 from memoranda.safety.fence import strip_noted_blocks
+from memoranda.support.lazy_dataclass import dataclass
 
 Entry = dict[str, Any]
 _AGENT_MARK = "-agent-"

@@ -9,7 +9,7 @@ chat panel.
 import json
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -38,6 +38,7 @@ from memoranda.importers.reader_protocol import (
 from memoranda.importers.source_databases import database_at, open_database, rows, tables
 from memoranda.importers.source_files import is_recently_changed, item_at, read_json_file, reread_time
 from memoranda.support.json_object import parse_object
+from memoranda.support.lazy_dataclass import dataclass
 
 Bubble = dict[str, Any]
 _ROLES = {1: "user", 2: "assistant", "user": "user", "ai": "assistant"}

@@ -9,7 +9,6 @@ import os
 import shlex
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from memoranda.importers.source_databases import database_at, open_database, row
 from memoranda.importers.source_files import find_files, is_recently_changed, item_at, read_json_file, reread_time
 from memoranda.importers.sources import in_directory
 from memoranda.support.json_object import parse_object
+from memoranda.support.lazy_dataclass import dataclass
 
 _UNTITLED = ("New session - ", "New Session - ", "Child session - ")
 _ADDED_BY_PROGRAM = ("synthetic", "system")

@@ -11,12 +11,12 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from memoranda.importers.reader_protocol import ImportItem, Problem
 from memoranda.importers.source_files import find_files, item_at, open_source
+from memoranda.support.lazy_dataclass import dataclass
 
 # `conversations.json`, and in parts `conversations-000.json`; browsers add ` (1)` to a second download.
 _CONVERSATIONS = re.compile(r"conversations[^/]*\.json", re.IGNORECASE)

@@ -7,7 +7,7 @@ several messages.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from memoranda.importers.chat_messages import parse_timestamp
 from memoranda.importers.exports.archives import ArrayElement, find_exports
 from memoranda.importers.exports.conversation_tree import ConversationTree, conversation_of, message_name, read_list
 from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage, ImportItem, ReadEvent, Skipped
+from memoranda.support.lazy_dataclass import dataclass
 
 _ROLES = {"human": "user"}
 _EXTRACTED = "extracted_content"

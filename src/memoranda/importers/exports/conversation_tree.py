@@ -6,12 +6,12 @@ becomes a branch of the session and contains only its own messages.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from memoranda.importers.exports.archives import ArrayElement, open_list, read_elements
 from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage, ImportItem, Problem, ReadEvent
+from memoranda.support.lazy_dataclass import dataclass
 
 
 class ConversationTree(ABC):

@@ -7,7 +7,7 @@ as ours.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,6 +29,7 @@ from memoranda.memory.skills.write_result import SkillRefusal
 from memoranda.safety.redaction import Redactor
 from memoranda.support.canonical_text import canonical
 from memoranda.support.durable_files import make_private_directory, write_private
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.text_file import MissingFile, TextFile, read_text
 
 Kind = str

@@ -15,7 +15,7 @@ import json
 import shlex
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,6 +33,7 @@ from memoranda.importers.source_files import item_at
 from memoranda.memory.record.transfer.imports import MessageState
 from memoranda.support.home import APPLICATION_ID
 from memoranda.support.json_object import parse_object
+from memoranda.support.lazy_dataclass import dataclass
 
 # Structured content is stored after this prefix.
 _JSON_PREFIX = "\x00json:"

@@ -13,7 +13,6 @@ import pickletools
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from memoranda.importers.notes import note, notes_of
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent, Skipped
 from memoranda.importers.source_databases import database_at, open_database, rows, tables
 from memoranda.importers.source_files import MAX_LINE_BYTES, find_files, item_at, read_json_file
+from memoranda.support.lazy_dataclass import dataclass
 
 _MAX_OPCODES = 2_000_000
 _PUSHED = frozenset(

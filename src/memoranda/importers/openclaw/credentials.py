@@ -6,7 +6,6 @@ Only `--migrate-secrets` copies a credential.
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from memoranda.importers.openclaw.transcripts import FILE_NAME
 from memoranda.importers.source_databases import open_database
 from memoranda.models.model_factory import VENDORS
 from memoranda.safety.redaction import Redactor
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.text_file import TextFile, read_text
 
 _REDACTED = "[redacted]"

@@ -9,12 +9,12 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from memoranda.support.durable_files import sync_directory
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.relaxed_json import JsonTextError, parse_json5
 from memoranda.support.text_file import MissingFile, TextFile, read_text
 

@@ -8,7 +8,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from memoranda.importers.reader_protocol import (
 from memoranda.importers.source_databases import database_at, open_database
 from memoranda.importers.zstandard import MISSING_LIBRARY, unpack
 from memoranda.support.json_object import parse_object
+from memoranda.support.lazy_dataclass import dataclass
 
 Event = dict[str, Any]
 FILE_NAME = "openclaw-agent.sqlite"

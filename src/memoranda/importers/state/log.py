@@ -10,12 +10,12 @@ import json
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any
 
 from memoranda.memory.curated.settings import Target
 from memoranda.storage.connection import Connection
 from memoranda.support.canonical_text import digest
+from memoranda.support.lazy_dataclass import dataclass
 
 # Whether an import has added something that was not undone.
 _ADDED = (

@@ -9,7 +9,6 @@ import json
 import logging
 from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Condition, Engine
 from memoranda.support.json_object import parse_object
+from memoranda.support.lazy_dataclass import dataclass
 
 _log = logging.getLogger(__name__)
 

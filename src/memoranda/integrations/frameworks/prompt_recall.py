@@ -3,7 +3,6 @@
 import logging
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memoranda.api.recent import recent_for_prompt
@@ -15,6 +14,7 @@ from memoranda.memory.record.scope import Scope
 from memoranda.search.continue_prompts import asks_to_continue
 from memoranda.search.index.postings import Filters
 from memoranda.search.recall_log import ERROR, LATE, PROMPT, PromptPlace
+from memoranda.support.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

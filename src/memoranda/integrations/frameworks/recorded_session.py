@@ -5,12 +5,12 @@ has it once, and the object comes back as it was.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, unquote
 
 from memoranda.api.session_parts.record import strip_recall
 from memoranda.integrations.frameworks import prompt_recall
+from memoranda.support.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from memoranda.api.memory import Memory

@@ -14,7 +14,6 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +30,7 @@ from memoranda.memory.record.store import SessionStore
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.support.durable_files import make_private_directory, read_file
 from memoranda.support.home import Home
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.projects import project_of
 
 if TYPE_CHECKING:

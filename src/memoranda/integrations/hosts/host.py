@@ -2,9 +2,11 @@
 
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
+
+from memoranda.support.lazy_dataclass import dataclass
 
 PROGRAM = "memoranda"
 HOME_OPTION = "--home"

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from memoranda.integrations.hosts.plugin_settings import FILE_NAME
 from memoranda.integrations.hosts.settings_change import SettingsError, read_settings
 from memoranda.integrations.hosts.settings_text import read_values
 from memoranda.support.health_issues import HealthIssue
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.relaxed_json import JsonTextError
 
 _TIMEOUT = 20.0

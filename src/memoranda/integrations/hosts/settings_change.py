@@ -16,7 +16,6 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -32,6 +31,7 @@ from memoranda.support.durable_files import (
     sync_directory,
     write_private,
 )
+from memoranda.support.lazy_dataclass import dataclass
 
 BLANK = " \t\r\n\ufeff"
 _FILE_NAME = "created.json"

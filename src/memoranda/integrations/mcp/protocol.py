@@ -7,10 +7,10 @@ result names the server and how long a client may cache it.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from memoranda import __version__
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import JsonObject
 
 PARSE_ERROR = -32700

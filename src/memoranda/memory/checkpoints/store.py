@@ -11,7 +11,7 @@ import json
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +31,7 @@ from memoranda.storage.health import CheckedDatabase, plain_store
 from memoranda.storage.lazy_database import LazyDatabase
 from memoranda.storage.sqlite.database import Database
 from memoranda.support.health_issues import HealthIssue
+from memoranda.support.lazy_dataclass import dataclass
 
 _FIRST_PAGE, _MAX_PAGE = 5, 50
 _COLUMNS = (

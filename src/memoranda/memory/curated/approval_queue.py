@@ -3,13 +3,14 @@
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
 from memoranda.errors import StorageError
 from memoranda.memory.curated.operations import Add, Operation, Put, Remove, Replace
 from memoranda.memory.curated.settings import Target, is_target
 from memoranda.storage.files.named_texts import NamedTexts
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.lazy_pattern import compile_later
 from memoranda.support.origin import Origin, utc_timestamp
 

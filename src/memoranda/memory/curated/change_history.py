@@ -4,7 +4,7 @@ An entry that is still true is confirmed, which changes no file and adds a line 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from memoranda.memory.curated import refusals
@@ -24,6 +24,7 @@ from memoranda.memory.curated.settings import Target, file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.writer import WriteRequest
 from memoranda.storage.files.journal import find_undoable, undone_numbers
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.origin import Origin
 from memoranda.support.shorten import shorten_end
 

@@ -10,7 +10,6 @@ of entries. Where two lists differ in one part, it scans only that part and its 
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
 from operator import attrgetter
 
@@ -21,6 +20,7 @@ from memoranda.safety.allowances import Allowances
 from memoranda.safety.dangerous_commands import find_credential_paths
 from memoranda.safety.finding import Finding
 from memoranda.safety.seams import scan_distant, scan_seams
+from memoranda.support.lazy_dataclass import dataclass
 
 # A phrase rule matches at most 200 letters, which is about this many characters with blanks.
 _REACH = 240

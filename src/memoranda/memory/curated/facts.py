@@ -7,7 +7,7 @@ are valid. An entry whose wording a person changes keeps its facts. The category
 
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Literal
 
@@ -16,6 +16,7 @@ from memoranda.memory.curated.journal import MemoryChange, MemoryJournal
 from memoranda.memory.curated.memory_file import ENTRY_DELIMITER, handle
 from memoranda.memory.curated.operations import key_of, rewrite_edits
 from memoranda.memory.curated.settings import Target
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.lazy_pattern import compile_later
 from memoranda.support.origin import utc_timestamp
 

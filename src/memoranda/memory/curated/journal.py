@@ -10,13 +10,14 @@ program has changed a file since, and replaying the edits restores the entries t
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Any, Literal, get_args
 
 from memoranda.memory.curated.memory_file import handle
 from memoranda.memory.curated.operations import EntryEdit, apply_edit, fits
 from memoranda.memory.curated.settings import Target, is_target
 from memoranda.storage.files.journal import Journal, JournalLines
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.origin import MEMORANDA, PERSON, Origin, utc_timestamp
 
 MemoryAction = Literal[

@@ -11,12 +11,12 @@ a backup is made before a write could lose something. A file that cannot be read
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from memoranda.storage.files.named_texts import NamedTexts
 from memoranda.support import text_file
 from memoranda.support.canonical_text import BYTE_ORDER_MARK, digest, unify_newlines
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.text_file import UndecodableFile, UnreadableFile
 
 ENTRY_DELIMITER = "\n§\n"

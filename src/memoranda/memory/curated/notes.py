@@ -5,13 +5,13 @@ has versions and a user, and is in sync, backup and forget. Items that a program
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from memoranda.memory.curated.entry_scanner import ScannedEntry
 from memoranda.memory.curated.facts import EntryFacts, is_past, seconds_of
 from memoranda.memory.curated.settings import NOTES_NAMESPACE, Target, file_name, is_target
 from memoranda.support.canonical_text import digest
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.origin import Origin, utc_timestamp
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ proposal that awaits approval, or a refusal.
 
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from memoranda.memory.curated.memory_file import digest_prefix
 from memoranda.memory.curated.settings import Target
 from memoranda.support.canonical_text import digest
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.lazy_pattern import compile_later
 
 MemoryRefusalReason = Literal[

@@ -6,7 +6,6 @@ that other changes can still be undone.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from memoranda.errors import StorageError
@@ -16,6 +15,7 @@ from memoranda.memory.curated.settings import Target, file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.writer import WriteRequest
 from memoranda.storage.files.named_texts import NamedTexts
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.origin import PERSON
 from memoranda.support.text_matcher import TextMatcher
 

@@ -8,7 +8,7 @@ from typing import Literal
 from urllib.parse import quote, unquote
 
 from memoranda.support.canonical_text import digest
-from memoranda.support.settings_class import dataclass
+from memoranda.support.lazy_dataclass import dataclass
 
 Target = str
 TARGETS: tuple[Target, ...] = ("memory", "user")

@@ -8,7 +8,6 @@ on disk: a write is durable at once and visible in every tool result, but only t
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from dataclasses import replace as with_changes
 from pathlib import Path
 from typing import Self
@@ -55,6 +54,7 @@ from memoranda.safety.allowances import Allowances
 from memoranda.safety.behaviour import changes_behaviour
 from memoranda.storage.files.journaled_writer import WriteFailure, run_exclusively
 from memoranda.support.canonical_text import canonical, unstorable_character
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.origin import Origin, utc_timestamp
 from memoranda.support.text_file import UndecodableFile, UnreadableFile
 

@@ -6,7 +6,7 @@ the storage write it together with its line of the journal.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 
@@ -36,6 +36,7 @@ from memoranda.memory.curated.settings import CuratedSettings, Target, file_name
 from memoranda.memory.curated.storage import MemoryStorage
 from memoranda.safety.allowances import Allowances
 from memoranda.storage.files.journaled_writer import WriteFailure, read_failure, run_exclusively
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.origin import Origin
 from memoranda.support.text_file import ABSENT, UndecodableFile, UnreadableFile, fingerprint
 

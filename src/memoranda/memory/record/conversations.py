@@ -10,7 +10,6 @@ the results are the same.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ from memoranda.memory.record.message_rows import DAMAGED, matches
 from memoranda.memory.record.store_part import StorePart
 from memoranda.storage.connection import Connection
 from memoranda.storage.sqlite.stored_texts import readable_rows
+from memoranda.support.lazy_dataclass import dataclass
 
 _FEED_COLUMNS = [name.strip().removeprefix("m.") for name in COLUMNS.split(",")]
 # What the checksum of a message covers besides the columns of the feed, and the checksum.

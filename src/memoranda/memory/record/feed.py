@@ -11,7 +11,7 @@ that a search can be limited to namespaces.
 
 import hashlib
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ from memoranda.storage.engine import Condition, Engine, FeedTable
 from memoranda.storage.position import Position
 from memoranda.storage.sqlite.stored_texts import readable_rows
 from memoranda.storage.state_meta import read_meta
+from memoranda.support.lazy_dataclass import dataclass
 
 _BATCH_SIZE = 500
 # The maximum of text in one batch, unless a single message is longer.

@@ -8,7 +8,6 @@ the fields of a value have the operators of LangGraph's stores.
 import json
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +18,7 @@ from memoranda.memory.record.store_part import StorePart, count_redactions
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.sqlite.stored_texts import readable_rows
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.types import DeleteItem, Item, ItemVersion, PutItem
 
 if TYPE_CHECKING:

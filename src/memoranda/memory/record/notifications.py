@@ -8,7 +8,6 @@ messages came before. The text of a row belongs to the user, like that of a mess
 
 import json
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from memoranda.errors import StorageError
@@ -18,6 +17,7 @@ from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Condition, FeedTable
 from memoranda.storage.position import Position
 from memoranda.storage.sqlite.stored_texts import readable_rows
+from memoranda.support.lazy_dataclass import dataclass
 
 _BATCH_SIZE = 500
 _COLUMNS = "id, provider, user_id, kind, session_id, key, payload, after_message, owner, created, checksum"

@@ -8,7 +8,6 @@ has the text is removed as a whole, with its history: nothing else refers to it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from memoranda.memory.record.checksums import resealed
@@ -33,6 +32,7 @@ from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.sqlite.stored_texts import readable_rows
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.shorten import shorten_end
 from memoranda.support.text_matcher import TextMatcher
 

@@ -15,7 +15,7 @@ import os
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from memoranda.errors import StoreMismatchError
@@ -27,6 +27,7 @@ from memoranda.storage.orphaned_wal import file_size, wal_path
 from memoranda.storage.sqlite.engine import SqliteEngine, open_sqlite_engine
 from memoranda.support.durable_files import sync
 from memoranda.support.home import APPLICATION_ID, had_store, is_server_url, marker_path
+from memoranda.support.lazy_dataclass import dataclass
 
 _log = logging.getLogger(__name__)
 

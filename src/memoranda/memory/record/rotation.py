@@ -8,7 +8,6 @@ pay a model for the same work; that a session has at most one continuation does 
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from memoranda.errors import SessionError
@@ -34,6 +33,7 @@ from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.sqlite.stored_texts import readable_rows
 from memoranda.storage.state_meta import drop_meta, read_meta, write_meta
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.shorten import shorten_end
 
 # The columns that a session inherits from the one it continues or branches from.

@@ -1,8 +1,9 @@
 """The scope of a store: which users' sessions its calls may see."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from memoranda.errors import SessionError
+from memoranda.support.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ counted per session, with statistics over all sessions.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from itertools import chain
 from typing import Any
 
@@ -21,6 +21,7 @@ from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Condition, Dialect
 from memoranda.storage.sqlite.stored_texts import readable_rows
 from memoranda.storage.state_meta import read_meta, write_meta
+from memoranda.support.lazy_dataclass import dataclass
 
 _TOKENS = "(sessions.input_tokens + sessions.output_tokens)"
 _COST = "COALESCE(sessions.actual_cost_usd, sessions.estimated_cost_usd, 0)"

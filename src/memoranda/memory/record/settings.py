@@ -1,6 +1,6 @@
 """Settings of the record: where it is, and what is deleted automatically, which is nothing by default."""
 
-from memoranda.support.settings_class import dataclass
+from memoranda.support.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,14 @@ of sessions from before Hermes opened the file, and checks the table of prompts 
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 from typing import Any
 
 from memoranda.memory.record.store_part import StorePart
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
+from memoranda.support.lazy_dataclass import dataclass
 
 PROMPT = (
     "COALESCE(sessions.system_prompt,"

@@ -7,13 +7,13 @@ use one to show any file of the user.
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
 from memoranda.memory.skills.skill_text import SKILL_FILE, name_problem, parse_skill
 from memoranda.safety.fence_tags import escape_tags
 from memoranda.safety.withheld_passages import withhold_passages
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.shorten import shorten_end
 from memoranda.support.text_file import TextFile, read_text
 

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from dataclasses import dataclass
 from functools import partial
 
 from memoranda.memory.skills import refusals
@@ -11,6 +10,7 @@ from memoranda.memory.skills.store import SkillStore, list_skill_files
 from memoranda.memory.skills.write_result import SkillRefusal, SkillWriteResult
 from memoranda.memory.skills.writer import SkillChange, SkillMoveRequest, SkillTextRequest, read_skill_file
 from memoranda.storage.files.journal import find_undoable
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.origin import Origin
 from memoranda.support.text_file import TextFile
 

@@ -1,6 +1,6 @@
 """The settings of skills."""
 
-from memoranda.support.settings_class import dataclass
+from memoranda.support.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ it leads out of the skill.
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from memoranda.support.canonical_text import BYTE_ORDER_MARK, unify_newlines
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.text_file import split_front_matter
 
 SKILL_FILE = "SKILL.md"

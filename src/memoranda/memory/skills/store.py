@@ -7,7 +7,7 @@ agent, the store checks the names and scans the text; the write is journaled and
 import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from memoranda.memory.skills.writer import (
 from memoranda.safety.allowances import Allowances
 from memoranda.safety.withheld_passages import ScreenedText, withhold_passages
 from memoranda.storage.files.named_texts import Document, NamedFiles
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.origin import Origin
 from memoranda.support.text_file import MissingFile, TextFile
 

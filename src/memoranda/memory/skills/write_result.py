@@ -1,8 +1,9 @@
 """The results of a change to a skill, as values: a receipt or a refusal."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from memoranda.support.lazy_dataclass import dataclass
 
 SkillRefusalReason = Literal[
     "invalid",  # the arguments, a name or the front matter cannot be used

@@ -9,7 +9,7 @@ the history is purged.
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -29,6 +29,7 @@ from memoranda.storage.files.journaled_writer import (
     write_failure,
 )
 from memoranda.support.durable_files import make_private_directory, staged_path, sync_directory
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.origin import MEMORANDA, Origin, utc_timestamp
 from memoranda.support.text_file import MissingFile, TextFile, UndecodableFile, UnreadableFile, fingerprint, read_text
 

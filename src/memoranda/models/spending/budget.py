@@ -8,7 +8,7 @@ process died counts with its estimate after its deadline.
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from memoranda.models.spending.call_record import OK, RUNNING, UPSERT, CallRecor
 from memoranda.models.spending.settings import BudgetSettings
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Dialect, Engine
+from memoranda.support.lazy_dataclass import dataclass
 
 _POLL_SECONDS = 0.05
 _LOCK = "usage:budget"

@@ -9,12 +9,13 @@ import threading
 import time
 import uuid
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import astuple, field, fields
 
 from memoranda.errors import StorageError
 from memoranda.models.model import Usage
 from memoranda.storage.files.fork_lock import fork_condition, renew_in_child
 from memoranda.storage.lazy_database import LazyDatabase
+from memoranda.support.lazy_dataclass import dataclass
 
 OK, RUNNING, INTERRUPTED = "ok", "running", "interrupted"
 

@@ -6,13 +6,14 @@ A metered model otherwise behaves like the model it wraps.
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
 from memoranda.errors import BudgetSpentError, ConfigError, ModelError, ModelReplyError, ModelUnreachableError
 from memoranda.models.model import ChatModel, Message, OnText, Reply, Usage
 from memoranda.models.spending.call_record import INTERRUPTED, OK, RUNNING, CallRecord
 from memoranda.models.spending.prices import Price
 from memoranda.models.tokens import estimate_request, estimate_text, max_answer_tokens
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import Tool
 
 # Limits of background calls whose caller sets none; the budget reserves this much.

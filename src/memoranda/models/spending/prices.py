@@ -6,7 +6,6 @@ would be worse than none.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from memoranda.errors import ConfigError
 from memoranda.models.model import Usage
 from memoranda.support.durable_files import read_file
+from memoranda.support.lazy_dataclass import dataclass
 
 FILE_NAME = "prices.yaml"
 AS_OF = "2026-10"

@@ -7,7 +7,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from memoranda.storage.files.fork_lock import leave_to_parent, renew_in_child
 from memoranda.storage.orphaned_wal import file_identity
 from memoranda.storage.position import Position
 from memoranda.storage.sqlite.write_ahead_log import close_keeping_log
+from memoranda.support.lazy_dataclass import dataclass
 
 _log = logging.getLogger(__name__)
 

@@ -1,11 +1,12 @@
 """The types of a query to the index and its answer: patterns of tokens, filters, and postings."""
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from memoranda.search.index.tokenizer import is_unspaced
+from memoranda.support.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from memoranda.memory.record.scope import Scope

@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -28,6 +27,7 @@ from memoranda.search.index.updater import IndexUpdater
 from memoranda.storage import fork_safety
 from memoranda.storage.files.fork_lock import renew_in_child
 from memoranda.storage.position import START, Position
+from memoranda.support.lazy_dataclass import dataclass
 
 _log = logging.getLogger(__name__)
 

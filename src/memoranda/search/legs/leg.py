@@ -5,13 +5,14 @@ do its work, it returns the candidates as they are, with a note for the user.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, Protocol
 
 from memoranda.search.index.postings import Filters
 from memoranda.search.index.reader import IndexReader
 from memoranda.search.query import Query, Term
 from memoranda.search.ranking import Sort
+from memoranda.support.lazy_dataclass import dataclass
 
 
 class Candidate(NamedTuple):

@@ -8,7 +8,7 @@ question about board games. Words that occur nowhere are skipped.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from heapq import nlargest
 from itertools import islice
 from operator import itemgetter
@@ -24,6 +24,7 @@ from memoranda.search.index.sequences import phrase_bytes
 from memoranda.search.index.standing_instructions import MARKERS, concerns_work, is_standing
 from memoranda.search.query import Query, Term
 from memoranda.search.ranking import AdjacentTerms, MaskValues, MatchedTerm, Matches, Row, count_terms, occurring_terms
+from memoranda.support.lazy_dataclass import dataclass
 
 _MAX_PER_TERM = 3
 

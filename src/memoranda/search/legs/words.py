@@ -7,7 +7,7 @@ are meant literally and are relaxed only if they find nothing; what is excluded 
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import itemgetter
 
 from memoranda.search import guidance, ranking
@@ -19,6 +19,7 @@ from memoranda.search.query import Part, Query, Term, find_perspective, names_th
 from memoranda.search.ranking import MatchedTerm, Matches, RankingContext, SessionScore
 from memoranda.search.repeated_questions import RepeatedQuestions, put_newer_statements_first
 from memoranda.search.speakers import prefer_named_speakers
+from memoranda.support.lazy_dataclass import dataclass
 
 _session_of = itemgetter(1)
 

@@ -12,7 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import inf, log
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,6 +28,7 @@ from memoranda.search.meaning.session_texts import MessageText, read_best, read_
 from memoranda.search.meaning.vector_file import VectorMatch, VectorReader
 from memoranda.search.meaning.vector_index import VectorIndex
 from memoranda.search.query import Query
+from memoranda.support.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from memoranda.search.meaning.embedder import Vectors

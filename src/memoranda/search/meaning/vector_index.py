@@ -10,7 +10,6 @@ import threading
 from binascii import crc32
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +27,7 @@ from memoranda.storage import fork_safety
 from memoranda.storage.files.fork_lock import leave_to_parent, renew_in_child
 from memoranda.storage.position import START, Position
 from memoranda.support.home import COMPANIONS, remove_file
+from memoranda.support.lazy_dataclass import dataclass
 
 _CHANGES = 200
 _MAX_SECONDS = 60.0

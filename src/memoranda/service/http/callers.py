@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from math import inf
 from threading import Lock
@@ -11,6 +10,7 @@ from typing import NamedTuple
 from memoranda.home.access.keys import SCOPES, ApiKey, ApiKeys, Scope
 from memoranda.home.access.schema import DEFAULT_TENANT
 from memoranda.service.http.problems import Problem
+from memoranda.support.lazy_dataclass import dataclass
 
 # For how long a key is recognised without asking the database: a revoked key is refused after this time.
 CACHE_SECONDS = 1.0

@@ -7,7 +7,7 @@ the request: repeated, the work finds what it did before.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 from typing import Any
 from urllib.parse import parse_qsl, unquote_to_bytes
@@ -26,6 +26,7 @@ from memoranda.service.http.route import JSON, Answer, Call, LiveAnswer, Result,
 from memoranda.service.http.service import Service
 from memoranda.service.http.shapes import read_query
 from memoranda.service.http.workers import CHECK_SECONDS, Workers
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import InvalidArgumentsError, JsonObject
 
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")

@@ -6,7 +6,6 @@ counters; only the form of problems may differ. What is no list of routes comes 
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from starlette.types import ASGIApp
 
@@ -15,6 +14,7 @@ from memoranda.service.http.endpoint import RenderProblem
 from memoranda.service.http.route import Route
 from memoranda.service.http.service import Service
 from memoranda.service.http.workers import Workers
+from memoranda.support.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """One route of the service as a value: what it needs, what it takes, what it answers, with an example of each."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ from memoranda.service.http.callers import Caller
 from memoranda.service.http.service import Service
 from memoranda.service.http.shapes import Field, Shape, Text
 from memoranda.service.http.workers import PoolName
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import JsonObject
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]

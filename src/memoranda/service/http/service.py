@@ -11,7 +11,6 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from memoranda.api.memory import Memory
@@ -27,6 +26,7 @@ from memoranda.service.http.problems import Problem
 from memoranda.service.http.rate_limit import RateLimit
 from memoranda.service.http.settings import ServerSettings
 from memoranda.service.http.workers import Workers
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import JsonObject
 
 # A model may take minutes to answer; a client that died must not block its conversation for hours.

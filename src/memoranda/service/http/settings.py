@@ -1,6 +1,6 @@
 """The limits of the service, which `memoranda serve` takes as options."""
 
-from dataclasses import dataclass
+from memoranda.support.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ Clients of the versions with a handshake get a session; those of later versions 
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from anyio import CapacityLimiter, to_thread
@@ -21,6 +20,7 @@ from memoranda.integrations.mcp.server import McpServer
 from memoranda.integrations.mcp.streamable_http import MAX_BODY_BYTES, answer_message, is_json, try_to_read
 from memoranda.service.http.request_checks import check_headers, read_body
 from memoranda.service.remote_mcp.sessions import RemoteSessions, SessionOwner
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.loopback import is_own_host, is_own_origin
 
 SESSION_HEADER: Final = "Mcp-Session-Id"

@@ -12,9 +12,9 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from memoranda.integrations.mcp.server import McpServer
+from memoranda.support.lazy_dataclass import dataclass
 
 _MAX_SESSIONS = 2_000
 _MAX_ENDED = 20_000

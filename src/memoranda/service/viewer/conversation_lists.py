@@ -5,12 +5,12 @@ filter is shown as chips: links that add it to the address or remove it.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from memoranda.memory.record.conversations import ReadAhead
 from memoranda.memory.record.message_rows import text_of
 from memoranda.service.viewer.page import PageRequest, page_url
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.projects import project_name
 
 _MAX_WORDS_CHARS = 160

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
@@ -15,6 +14,7 @@ from memoranda.service.http.problems import Problem
 from memoranda.service.http.request_checks import check_loopback
 from memoranda.service.viewer.logins import LINK_LOGIN_SECONDS, LOGIN_SECONDS, Login, LoginLinks, Logins, new_secret
 from memoranda.service.viewer.page import PREFIX
+from memoranda.support.lazy_dataclass import dataclass
 
 COOKIE = "memoranda_view"
 FORM_TOKEN = "form_token"

@@ -11,9 +11,11 @@ import json
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from hashlib import sha256
 from threading import Lock
+
+from memoranda.support.lazy_dataclass import dataclass
 
 LOGIN, LOGOUT = "/login", "/logout"
 LINK_SECONDS = 60.0

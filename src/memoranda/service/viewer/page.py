@@ -4,7 +4,7 @@ An encoded slash of a path belongs to the part that contains it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import parse_qsl, quote, unquote_to_bytes, urlencode
 
 from memoranda.api.memory import Memory
@@ -12,6 +12,7 @@ from memoranda.home.access.keys import Scope
 from memoranda.service.http.callers import Caller
 from memoranda.service.http.problems import Problem
 from memoranda.service.http.service import Service
+from memoranda.support.lazy_dataclass import dataclass
 
 PREFIX = "/view"
 _MAX_PARAMETERS = 50

@@ -6,7 +6,6 @@ The addresses of style sheets and scripts contain a digest, so browsers keep the
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from http import HTTPStatus
@@ -21,6 +20,7 @@ from memoranda.search.excerpts import CLOSE, OPEN
 from memoranda.service.http.problems import Problem
 from memoranda.service.viewer.gate import FORM_TOKEN, Visitor
 from memoranda.service.viewer.page import PREFIX, Page, PageTable, View
+from memoranda.support.lazy_dataclass import dataclass
 
 _CONTROL = dict.fromkeys((*range(9), *range(11, 13), *range(14, 32), *range(127, 160)), "\ufffd") | {13: None}
 _MATCH = re.compile(f"{re.escape(OPEN)}(.{{1,200}}?){re.escape(CLOSE)}", re.DOTALL)

@@ -1,9 +1,10 @@
 """The difference between two texts, word by word, for a page."""
 
 import re
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
+
+from memoranda.support.lazy_dataclass import dataclass
 
 # Comparing takes quadratic time in the worst case; longer texts are shown as removed and added.
 _MAX_WORDS = 1_500

@@ -1,9 +1,9 @@
 """Leases on environment variables: values that are set temporarily and removed when the last lease is released."""
 
 from collections.abc import Collection, Mapping, MutableMapping
-from dataclasses import dataclass
 
 from memoranda.storage.files.fork_lock import ForkLock
+from memoranda.support.lazy_dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -11,12 +11,12 @@ import stat
 from binascii import crc32
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from memoranda.storage.files.marker_file import MarkerFile
 from memoranda.support.durable_files import append_private, read_file, sync_directory, write_private
+from memoranda.support.lazy_dataclass import dataclass
 
 _log = logging.getLogger(__name__)
 

@@ -18,7 +18,6 @@ import stat
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from itertools import starmap
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
@@ -34,6 +33,7 @@ from memoranda.support.durable_files import (
     staged_path,
     sync_directory,
 )
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.text_file import (
     MissingFile,
     TextFile,

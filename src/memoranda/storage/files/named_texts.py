@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from memoranda.support.durable_files import make_private_directory, read_file, sync_directory, write_private
+from memoranda.support.lazy_dataclass import dataclass
 
 
 class NamedTexts(Protocol):

@@ -18,7 +18,6 @@ import os
 import re
 import time
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
@@ -29,6 +28,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from memoranda.errors import ConfigError, LockTimeoutError, MovedUserError, StorageError, StoreUnavailableError
 from memoranda.storage.files.fork_lock import ForkLock, leave_to_parent, renew_in_child
 from memoranda.storage.postgres.connection import ADAPTATION, RawConnection
+from memoranda.support.lazy_dataclass import dataclass
 
 DEFAULT_SCHEMA = "memoranda"
 DEFAULT_POOL = 10

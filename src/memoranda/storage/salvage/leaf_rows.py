@@ -8,13 +8,13 @@ import math
 import sqlite3
 import struct
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from memoranda.storage.salvage.pages import TABLE_LEAF, Pages, cells, number_at, open_pages
 from memoranda.storage.schema import Column, Table
 from memoranda.storage.sqlite.database import Connection
+from memoranda.support.lazy_dataclass import dataclass
 
 _INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 _REAL, _ZERO, _ONE, _FIRST_SIZED = 7, 8, 9, 12

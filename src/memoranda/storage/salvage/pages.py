@@ -12,12 +12,13 @@ import sys
 from array import array
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
 from memoranda.storage.orphaned_wal import wal_path
+from memoranda.support.lazy_dataclass import dataclass
 
 _WAL_HEADER = struct.Struct(">8I")
 _FRAME = struct.Struct(">6I")

@@ -9,12 +9,13 @@ context manager it fails at the end if steps are left.
 import copy
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 from memoranda.errors import ModelError
 from memoranda.models.model import Message, OnText, Reply, Usage
 from memoranda.models.tokens import estimate_message, estimate_request
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import Tool
 
 Answer = Callable[[str, Sequence[Message], Sequence[Tool]], Reply]

@@ -7,9 +7,9 @@ value is the simplest one that the schema allows, such as a short text that matc
 import importlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import JsonObject
 
 _CATEGORIES = {"CATEGORY_DIGIT": "0", "CATEGORY_WORD": "a", "CATEGORY_SPACE": " ", "CATEGORY_NOT_SPACE": "a"}

@@ -15,7 +15,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
@@ -34,6 +34,7 @@ from memoranda.support.durable_files import (
     sync,
 )
 from memoranda.support.home import DEFAULT_PROFILE
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.processes import has_ended, process_identity
 from memoranda.upkeep.backup.encryption import encrypt
 

@@ -6,7 +6,6 @@ import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from memoranda.errors import BackupError, LockTimeoutError
 from memoranda.storage.sqlite.exclusive_file import exclusive_access
 from memoranda.support.durable_files import make_private_directory, sync_directory, write_private_parts
 from memoranda.support.home import Home
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.upkeep.backup.archive import Manifest, Progress, read_manifest, read_member, verify
 from memoranda.upkeep.backup.encryption import decrypt, is_encrypted
 

@@ -5,7 +5,6 @@ A word is compared by its `key`: a number is written in digits, a date as ISO 86
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import Literal, NamedTuple
@@ -13,6 +12,7 @@ from unicodedata import combining, normalize
 
 from memoranda.search.index.related_words import close_words, related_words
 from memoranda.search.index.stemmer import stem
+from memoranda.support.lazy_dataclass import dataclass
 
 Kind = Literal["word", "name", "number", "date", "path"]
 

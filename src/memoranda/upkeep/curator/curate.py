@@ -8,7 +8,7 @@ change wins, and the curator plans again.
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from memoranda.memory.curated.facts import EntryFacts, Use
@@ -18,6 +18,7 @@ from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.writer import WriteRequest
 from memoranda.search.index.postings import Filters
 from memoranda.search.searchable_store import SearchableStore
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.origin import Origin
 from memoranda.support.projects import matching_projects, project_of
 from memoranda.upkeep.curator.clauses import clauses_of, is_filler

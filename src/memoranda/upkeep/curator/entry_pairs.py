@@ -7,12 +7,13 @@ of the same subject and attribute differs, or where the newer one says so ("no l
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from memoranda.memory.curated.operations import shared_ends
 from memoranda.search.index.related_words import opposite_words
 from memoranda.search.index.stemmer import stem
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.upkeep.curator.clauses import Word, clauses_of, words_of
 from memoranda.upkeep.curator.missing_facts import missing_facts
 

@@ -7,13 +7,14 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from memoranda.memory.curated.absolute_dates import absolute_dates
 from memoranda.memory.curated.facts import EntryFacts, Use
 from memoranda.memory.curated.memory_file import ENTRY_DELIMITER
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.upkeep.curator.clauses import clauses_of
 from memoranda.upkeep.curator.entry_pairs import find_pairs
 

@@ -17,12 +17,13 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
 
 from memoranda.errors import StorageError
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.text_matcher import byte_pattern
 
 _CHUNK = 4_000_000

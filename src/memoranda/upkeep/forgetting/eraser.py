@@ -5,7 +5,7 @@ Every step can be repeated: a run that is killed leaves some places, and the nex
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from memoranda.errors import HomeError
 from memoranda.external.outbox.outbox import Outbox
@@ -15,6 +15,7 @@ from memoranda.memory.record.scope import Scope
 from memoranda.search.index.tokenizer import index_tokens
 from memoranda.support.durable_files import write_private
 from memoranda.support.home import Home
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.text_matcher import TextMatcher
 from memoranda.upkeep.backup.archive import written_backups
 from memoranda.upkeep.forgetting.proof import Proof, prove, prove_deleted

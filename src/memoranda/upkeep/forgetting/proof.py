@@ -6,11 +6,12 @@ reading. Where another user has the same text, its bytes are in the same files; 
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from memoranda.home.session_db import SessionDB
 from memoranda.memory.record.scope import Scope
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.text_matcher import TextMatcher
 from memoranda.upkeep.forgetting.byte_search import ByteSearch, search_home
 from memoranda.upkeep.forgetting.home_files import COMPANIONS

@@ -9,7 +9,7 @@ outside of it.
 
 import uuid
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 from memoranda.errors import MemorandaError
@@ -23,6 +23,7 @@ from memoranda.memory.curated.change_history import PurgedMemory
 from memoranda.memory.curated.settings import Target
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.search.recall_log import erase_calls, recalls_path
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.text_matcher import TextMatcher
 from memoranda.upkeep.forgetting.report import ForgetPlace
 from memoranda.upkeep.forgetting.scope import ForgetScope

@@ -1,9 +1,10 @@
 """What a caller wants to forget, and the answer: where it was, what was done there, and what is left."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, Literal
 
 from memoranda.errors import SessionError
+from memoranda.support.lazy_dataclass import dataclass
 
 Subject = Literal["text", "session", "entry", "user"]
 Action = Literal["redact", "remove", "keep"]

@@ -6,7 +6,7 @@ store that the settings of the home name.
 
 import re
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from memoranda.external.holographic.shared_facts import CACHE
@@ -20,6 +20,7 @@ from memoranda.memory.record.store import open_store
 from memoranda.storage.lazy_database import LazyDatabase
 from memoranda.storage.orphaned_wal import database_exists
 from memoranda.support.home import Home, decode_user_id, encode_user_id
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.upkeep.home_tables import component_schemas, users_with_rows
 
 SERVER_NOTE = (

@@ -8,7 +8,7 @@ import json
 import time
 from collections.abc import Callable, Collection
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from memoranda.importers.session_writer import session_name
 from memoranda.memory.record.message_rows import text_of
 from memoranda.search.recall_log import erase_calls, hook_calls_path, recalls_path
 from memoranda.support.durable_files import read_file
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.text_matcher import TextMatcher
 from memoranda.upkeep.forgetting.home_files import HomeFiles
 from memoranda.upkeep.forgetting.scope import ForgetScope

@@ -6,7 +6,6 @@ may use either of the two meanwhile; the comparison at the end finds out if some
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from memoranda.errors import HomeError, StorageError
@@ -33,6 +32,7 @@ from memoranda.storage.orphaned_wal import database_exists
 from memoranda.storage.state_meta import drop_meta, write_meta
 from memoranda.support.durable_files import make_private_directory
 from memoranda.support.home import Home, decode_user_id, encode_user_id
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.upkeep.migration.tables import (
     CopiedTable,
     Progress,

@@ -16,13 +16,13 @@ import platform
 import re
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from memoranda.errors import SyncError
 from memoranda.support.durable_files import make_private_directory, read_file, sync_directory, write_private
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.upkeep.backup.encryption import load_library
 
 ENCRYPTED = ".age"

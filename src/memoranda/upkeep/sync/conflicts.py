@@ -2,7 +2,6 @@
 
 import json
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -12,6 +11,7 @@ from memoranda.memory.curated.operations import MemoryReceipt, MemoryRefusal
 from memoranda.memory.curated.settings import Target, file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.storage.files.file_lock import FileLock
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.origin import PERSON
 from memoranda.upkeep.sync.entries import (
     apply_text,

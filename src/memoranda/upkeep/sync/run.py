@@ -4,12 +4,13 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from memoranda.home.session_db import SessionDB
 from memoranda.memory.curated.store import MemoryStore
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.upkeep.sync.state import SyncState, SyncTables
 from memoranda.upkeep.sync.versions import Clock
 

@@ -8,9 +8,9 @@ have removed different texts from a message without knowing of each other, the w
 import hashlib
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.text_matcher import MARK
 from memoranda.upkeep.sync.forgotten_texts import note_removed_texts
 from memoranda.upkeep.sync.run import Run

@@ -12,13 +12,13 @@ may arrive after its child.
 import json
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Any
 
 from memoranda.errors import SessionBusyError
 from memoranda.external.outbox.schema import outbox_database, read_positions
 from memoranda.memory.record.message_rows import DONE
 from memoranda.memory.record.scope import Scope
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.upkeep.sync.run import Run
 from memoranda.upkeep.sync.versions import Version
 

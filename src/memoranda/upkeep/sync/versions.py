@@ -9,8 +9,10 @@ import hashlib
 import json
 import time
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from memoranda.support.lazy_dataclass import dataclass
 
 _DIGITS = 16
 # A clock this far ahead would win every comparison for as long.

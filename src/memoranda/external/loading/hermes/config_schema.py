@@ -4,8 +4,9 @@ Memoranda shows no such form: `provider setup` asks for the fields of `get_confi
 to import and construct these.
 """
 
-from dataclasses import dataclass
 from typing import Any
+
+from memoranda.support.lazy_dataclass import dataclass
 
 __all__ = [
     "KIND_BOOL",

@@ -3,13 +3,13 @@
 import fnmatch
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from memoranda.external.loading.setup import read_settings, write_settings
 from memoranda.support.durable_files import read_file
 from memoranda.support.home import DEFAULT_PROFILE, Home
+from memoranda.support.lazy_dataclass import dataclass
 
 _log = logging.getLogger(__name__)
 

@@ -10,7 +10,6 @@ import json
 import re
 import shutil
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
@@ -18,6 +17,7 @@ from memoranda.errors import TemporaryProviderError
 from memoranda.external.vendors.scope import encode_name
 from memoranda.external.vendors.vendor import digest
 from memoranda.support.durable_files import make_private_directory, read_file, write_private
+from memoranda.support.lazy_dataclass import dataclass
 
 CONVERSATIONS = "conversations"
 MEMORY = "memory"

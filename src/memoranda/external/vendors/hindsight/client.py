@@ -8,7 +8,7 @@ with success and stores nothing, so `retry` is the only way to have it processed
 import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -18,6 +18,7 @@ from memoranda.external.remote import RemoteClient, confirmed, unless_refused
 from memoranda.external.vendors.scope import VendorScope, encode_name
 from memoranda.external.vendors.texts import RecalledItem
 from memoranda.external.vendors.vendor import ALLOW_HTTP, MODE, RECALL_LIMIT, TIMEOUT
+from memoranda.support.lazy_dataclass import dataclass
 
 # The server refuses longer ids of banks.
 _MAX_BANK_CHARS = 192

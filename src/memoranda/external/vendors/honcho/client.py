@@ -20,7 +20,6 @@ part: one assistant for all users would carry what one said into the answers for
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -30,6 +29,7 @@ from memoranda.external.remote import RemoteClient, as_object, as_objects
 from memoranda.external.settings import MODES
 from memoranda.external.vendors.scope import VendorScope, decode_name, encode_name
 from memoranda.external.vendors.vendor import ALLOW_HTTP, RECALL_LIMIT, TIMEOUT
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.shorten import shorten_end
 
 MAX_MESSAGE_CHARS = 25_000

@@ -7,12 +7,13 @@ so an earlier attempt of a delivery is found by its key.
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from memoranda.errors import TemporaryProviderError
 from memoranda.external.remote import RemoteClient, unless_refused
+from memoranda.support.lazy_dataclass import dataclass
 
 KEY = "memoranda_key"
 SESSION = "memoranda_session"

@@ -13,7 +13,7 @@ A server without authentication shows every user everything, so the limits are c
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -23,6 +23,7 @@ from memoranda.external.remote import RemoteClient, unless_refused
 from memoranda.external.vendors.scope import encode_name
 from memoranda.external.vendors.texts import RecalledItem
 from memoranda.external.vendors.vendor import ALLOW_HTTP, MODE, RECALL_LIMIT, TIMEOUT, ToolArgumentError, digest
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import JsonObject
 
 Level = Literal["abstract", "overview", "read"]

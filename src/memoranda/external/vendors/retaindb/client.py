@@ -9,7 +9,6 @@ which its server honours for a day.
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
@@ -19,6 +18,7 @@ from memoranda.external.loading.setup import ConfigField
 from memoranda.external.remote import RemoteClient, confirmed, unless_refused
 from memoranda.external.vendors.scope import VendorScope
 from memoranda.external.vendors.vendor import ALLOW_HTTP, COMMON_FIELDS
+from memoranda.support.lazy_dataclass import dataclass
 
 # How long a delivery waits for the end of its job. The outbox keeps one that is still queued then, and asks again.
 _JOB_SECONDS = 15.0

@@ -7,7 +7,7 @@ namespace in the newer one.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Protocol
 from urllib.parse import quote
 
@@ -19,6 +19,7 @@ from memoranda.external.remote import RemoteClient, confirmed, unless_refused
 from memoranda.external.vendors.scope import VendorScope, encode_name
 from memoranda.external.vendors.texts import RecalledItem
 from memoranda.external.vendors.vendor import ALLOW_HTTP, MODE, TIMEOUT
+from memoranda.support.lazy_dataclass import dataclass
 
 # Both services accept as many ids in one request.
 _MAX_IDS = 100

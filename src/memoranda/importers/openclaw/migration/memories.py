@@ -9,7 +9,7 @@ listed and written to a file, never lost.
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from memoranda.errors import StorageError
@@ -29,6 +29,7 @@ from memoranda.memory.curated.memory_file import size
 from memoranda.memory.curated.settings import Target, file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.support.canonical_text import canonical
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.shorten import shorten_end
 from memoranda.support.text_file import TextFile, read_text, split_front_matter
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, assert_never
@@ -40,6 +40,7 @@ from memoranda.memory.curated.operations import MemoryRefusal
 from memoranda.memory.skills.write_result import SkillRefusal
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.support.durable_files import make_private_directory, write_private
+from memoranda.support.lazy_dataclass import dataclass
 
 _LOCK_TIMEOUT = 10.0
 _CHANGED_SINCE_PLAN = "The file changed after the plan was made. Nothing was written; import again."

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from memoranda.importers.migration import ORIGIN, read_skill, skill_file_refusal
@@ -13,6 +13,7 @@ from memoranda.importers.openclaw.migration.workspace import plan_archive
 from memoranda.memory.skills.skill_text import SKILL_FILE, name_problem, parse_skill
 from memoranda.memory.skills.store import SkillStore
 from memoranda.memory.skills.write_result import SkillReceipt, SkillRefusal
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.text_file import TextFile, read_text, split_front_matter
 
 _NAME_LINE = re.compile(r"^name[ \t]*:.*$", re.MULTILINE)

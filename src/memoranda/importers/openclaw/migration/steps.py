@@ -6,7 +6,7 @@ here.
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ from memoranda.memory.skills.store import SkillStore
 from memoranda.support.canonical_text import digest
 from memoranda.support.durable_files import make_private_directory, write_private
 from memoranda.support.json_object import parse_object
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.text_file import TextFile, read_text
 
 Status = Literal["planned", "migrated", "archived", "skipped", "unchanged", "conflict", "error"]

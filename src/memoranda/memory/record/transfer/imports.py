@@ -9,7 +9,6 @@ never the user's, and another import may bring it again.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from memoranda.memory.record.checksums import resealed
@@ -32,6 +31,7 @@ from memoranda.memory.record.system_prompts import select_list, update_columns
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.text_matcher import MARK
 from memoranda.support.text_matcher import MARK as FORGOTTEN_MARK
 

@@ -10,7 +10,7 @@ forgotten on one machine is forgotten on all of them.
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from memoranda.errors import SessionError
@@ -37,6 +37,7 @@ from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.sqlite.stored_texts import readable_rows
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.text_matcher import MARK
 
 ITEM = "item"

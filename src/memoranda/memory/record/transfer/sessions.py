@@ -9,7 +9,7 @@ import json
 import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from memoranda.errors import SessionError, TakenSessionError
@@ -50,6 +50,7 @@ from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.schema import Column
 from memoranda.storage.sqlite.stored_texts import readable_rows
+from memoranda.support.lazy_dataclass import dataclass
 
 _CHUNK = 32
 _NONE = -(2**63)

@@ -1,7 +1,6 @@
 """The routes of the feed: what is new, as a page, as a long poll, and as a stream of events."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -15,6 +14,7 @@ from memoranda.service.http.problems import Problem
 from memoranda.service.http.route import EVENTS, Answer, Call, Example, LiveAnswer, Route, WaitingAnswer
 from memoranda.service.http.shapes import Field, ListOf, Object, Text, Whole
 from memoranda.storage.position import START, Position
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import JsonObject
 
 TAG = "feed"

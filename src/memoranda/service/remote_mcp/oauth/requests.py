@@ -8,12 +8,12 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from memoranda.home.access.oauth_grants import Client
 from memoranda.integrations.mcp.streamable_http import PATH
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import JsonObject
 
 # What a client can ask for. Keys may have more scopes, but nothing at `/mcp` needs those.

@@ -5,7 +5,7 @@ differently; and entries that are withheld from agents.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any, get_args
 
@@ -32,6 +32,7 @@ from memoranda.service.viewer.page import Page, PageRequest, Redirect, Reply, Vi
 from memoranda.service.viewer.text_diff import DiffPart, diff_words
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.support.canonical_text import digest
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.origin import PERSON, Origin
 from memoranda.upkeep.sync.conflicts import Choice, Conflict, list_conflicts, resolve_conflict
 from memoranda.upkeep.sync.state import SyncState

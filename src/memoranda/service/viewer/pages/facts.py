@@ -1,7 +1,6 @@
 """Facts: what the holographic provider keeps, with its trust, and facts that contradict each other."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from memoranda.errors import StorageError
@@ -12,6 +11,7 @@ from memoranda.service.http.problems import Problem
 from memoranda.service.viewer.conversation_lists import find_recorded
 from memoranda.service.viewer.page import Page, PageRequest, View
 from memoranda.service.viewer.text_diff import DiffPart, diff_words
+from memoranda.support.lazy_dataclass import dataclass
 
 PAGE_SIZE = 50
 _MAX_CONTRADICTIONS = 20

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal
@@ -13,6 +12,7 @@ from memoranda.service.http.problems import Problem
 from memoranda.service.viewer.page import Page, PageRequest, Redirect, Reply, View, page_url
 from memoranda.support.health_issues import HealthIssue
 from memoranda.support.home import Home
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.upkeep.doctor import examine
 
 # Parts of a home by how the names of their files begin, in this order; a folder counts as a whole.

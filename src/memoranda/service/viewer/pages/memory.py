@@ -4,7 +4,6 @@ An entry that another tab changed after its form was opened is not written over:
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -30,6 +29,7 @@ from memoranda.service.viewer.memory_writes import (
 from memoranda.service.viewer.page import Page, PageRequest, Reply, View
 from memoranda.service.viewer.pages.memory_history import ChangeRow, read_change, read_changes
 from memoranda.support.canonical_text import digest
+from memoranda.support.lazy_dataclass import dataclass
 
 _BATCH = 200
 

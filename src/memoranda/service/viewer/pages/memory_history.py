@@ -7,7 +7,6 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from memoranda.memory.curated import change_history
@@ -22,6 +21,7 @@ from memoranda.service.viewer.memory_writes import explain_refusal, finish_write
 from memoranda.service.viewer.page import Page, PageRequest, Redirect, Reply, View, page_url
 from memoranda.service.viewer.text_diff import DiffPart, diff_words
 from memoranda.storage.files.journal import undone_numbers, without_void
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.origin import PERSON
 
 # The journals of the users who looked at pages last; the others are decoded again.

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from memoranda.errors import StorageError
@@ -10,6 +9,7 @@ from memoranda.external.outbox.jobs import Backlog, ListedJob
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.service.viewer.conversation_lists import find_recorded
 from memoranda.service.viewer.page import Page, PageRequest, Redirect, Reply, View, page_url
+from memoranda.support.lazy_dataclass import dataclass
 
 PAGE_SIZE = 50
 _PATH = "/outbox"

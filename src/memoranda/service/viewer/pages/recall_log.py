@@ -5,7 +5,6 @@ The log has the hooks of hosts, our own agent, and programs.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from memoranda.search.recall_log import (
 from memoranda.service.http.problems import Problem
 from memoranda.service.viewer.conversation_lists import find_links
 from memoranda.service.viewer.page import Page, PageRequest, View
+from memoranda.support.lazy_dataclass import dataclass
 
 PAGE_SIZE = 50
 _PROMPTS = ("UserPromptSubmit", TURN, PROMPT, QUESTION)

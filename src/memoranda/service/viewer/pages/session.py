@@ -7,7 +7,6 @@ A conversation can be exported as a file, for people or for `memoranda sessions 
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import escape
@@ -27,6 +26,7 @@ from memoranda.service.viewer.pages.recall_log import (
     recalls_of_session,
     redactor_of,
 )
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.upkeep.transcripts import Conversation as ExportedConversation
 from memoranda.upkeep.transcripts import read_conversations, render_html, render_markdown
 

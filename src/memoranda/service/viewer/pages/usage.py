@@ -2,7 +2,7 @@
 
 import json
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import date, timedelta
 from typing import Any
 
@@ -12,6 +12,7 @@ from memoranda.models.spending.settings import BudgetSettings
 from memoranda.service.http.problems import Problem
 from memoranda.service.viewer.conversation_lists import find_recorded
 from memoranda.service.viewer.page import Download, Page, PageRequest, View
+from memoranda.support.lazy_dataclass import dataclass
 
 GROUPINGS: tuple[Grouping, ...] = ("day", "model", "purpose", "session")
 _PERIODS = {7: "7 days", 30: "30 days", 90: "90 days", 365: "a year"}
