@@ -12,7 +12,6 @@ as readable, so that the caller can decode it in turn.
 
 import base64
 import binascii
-import html
 import re
 from array import array
 from bisect import bisect_right
@@ -229,6 +228,8 @@ def _offset_map(before: list[str], after: list[str]) -> Callable[[int], int]:
 
 
 def _unescape_one(escape: str) -> str:
+    import html  # noqa: PLC0415
+
     if escape[0] == "%":
         return bytes.fromhex(escape.replace("%", "")).decode("utf-8", "replace")
     if escape[0] == "&":

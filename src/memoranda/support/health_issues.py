@@ -1,7 +1,6 @@
 """Health issues: what the doctor reports about a path, how to repair it, and whether Memoranda can do so itself."""
 
 import os
-import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -76,6 +75,8 @@ def leftover(path: Path, remove: Callable[[], object]) -> HealthIssue:
 
 def check_writable(directory: Path) -> Iterator[HealthIssue]:
     """Report a directory that lacks write permission or free space."""
+    import shutil  # noqa: PLC0415
+
     if not os.access(directory, os.W_OK | os.X_OK):
         yield HealthIssue("error", directory, "cannot be written", "make it writable (chmod 700), or use another home")
     elif shutil.disk_usage(directory).free < _MIN_FREE_BYTES:

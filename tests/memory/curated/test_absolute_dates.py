@@ -1,13 +1,19 @@
 """Relative dates become the dates that they meant when the text was written."""
 
+import re
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
+from importlib import import_module
+from itertools import islice, product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import memoranda
-from memoranda.memory.curated.absolute_dates import absolute_dates
+from memoranda.memory.curated.absolute_dates import _CUES, _RULES, absolute_dates
 
+_parser: Any = import_module("re._parser")
 CASES = Path(__file__).parents[3] / "benchmarks" / "curator" / "dates.txt"
 WRITTEN = date(2026, 11, 18)
 
@@ -69,3 +75,33 @@ def test_months_and_years_keep_to_the_calendar() -> None:
     """A month before the end of March is February, and a year earlier is the year before."""
     assert absolute_dates("The lease ended last month.", date(2026, 3, 31)) == "The lease ended in 2026-02."
     assert absolute_dates("The lease ended last year.", date(2024, 2, 29)) == "The lease ended in 2023."
+
+
+def test_every_phrase_contains_a_cue_of_its_language() -> None:
+    """The expressions of a language are used only for a text with one of its cues: no phrase is missed by that."""
+    for rule in _RULES:
+        cues = [cue.replace("_", " ") for cue in _CUES[rule.language].split()]
+        phrases = list(islice(_phrases(_parser.parse(rule.pattern.pattern, re.IGNORECASE)), 20_000))
+        assert [phrase for phrase in phrases if not any(cue in phrase.lower() for cue in cues)] == []
+
+
+def _phrases(parsed: Any) -> Iterator[str]:
+    """Short texts that match an expression, with each of its alternatives, without what must stand beside them."""
+    parts = []
+    for kind, value in parsed:
+        match str(kind):
+            case "LITERAL":
+                parts.append([chr(value)])
+            case "IN":
+                parts.append([chr(character) for name, character in value if str(name) == "LITERAL"] or ["1"])
+            case "BRANCH":
+                parts.append([phrase for each in value[1] for phrase in _phrases(each)])
+            case "MAX_REPEAT":
+                parts.append(["", *_phrases(value[2])] if value[0] == 0 else list(_phrases(value[2])))
+            case "SUBPATTERN":
+                parts.append(list(_phrases(value[3])))
+            case "ASSERT" | "ASSERT_NOT":
+                pass
+            case _:
+                raise AssertionError(kind)
+    return map("".join, product(*parts))

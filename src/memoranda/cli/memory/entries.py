@@ -147,8 +147,10 @@ def list_entries(target: Target | None, project: str) -> None:
     for name in [own] if target or project else _targets_here(store):
         try:
             view, facts = store.view(name), store.facts(name)
-            texts.append(format_entries(view, facts))
-            data[name] = _as_data(view, facts)
+            if invocation.as_json:
+                data[name] = _as_data(view, facts)
+            else:
+                texts.append(format_entries(view, facts))
         except StorageError as error:
             unreadable = True
             texts.append(f"{file_name(name)}  {error}")

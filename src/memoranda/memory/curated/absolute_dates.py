@@ -10,6 +10,8 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from typing import Literal, NamedTuple
 
+from memoranda.support.lazy_pattern import compile_later
+
 Unit = Literal["day", "week", "month", "year"]
 
 
@@ -198,7 +200,7 @@ def _rule(
     edges = pattern if language == "zh" else rf"(?<!\w)(?:{pattern})(?!\w)"
     for name, value in words.items():
         edges = edges.replace(f"<{name}>", value)
-    return _Rule(language, re.compile(edges, re.IGNORECASE), resolve, needs_tense, may_be_duration)
+    return _Rule(language, compile_later(edges, re.IGNORECASE), resolve, needs_tense, may_be_duration)
 
 
 def _spans(language: str, pattern: str, offset: int) -> _Rule:
@@ -322,7 +324,19 @@ _RULES: tuple[_Rule, ...] = (
     _rule("other", "domani|amanhã|завтра|내일", _days(1)),
 )  # fmt: skip
 
-_PROTECTED = re.compile(
+# Every phrase of a language contains one of these. Most entries contain none, and need no expression of the language.
+_CUES = {
+    "en": "day week month year hour minute night morning afternoon evening tomorrow",
+    "de": "tag woche monat jahr gestern heute morgen mittwoch sonnabend",
+    "fr": "hier demain jour semaine mois année matin midi soir week-end lundi mardi mercredi jeudi vendredi samedi "
+    "dimanche derni prochain il_y_a dans_ d'ici d’ici",
+    "es": "ayer antier anoche hoy día dia semana mes año mañana tarde noche lunes martes miércoles miercoles jueves "
+    "viernes sábado sabado domingo",
+    "zh": "天 日 昨 今 明 周 週 星期 礼拜 月 年",
+    "other": "ieri ontem gisteren вчера 昨日 어제 oggi hoje vandaag сегодня 오늘 domani amanhã завтра 내일",
+}
+
+_PROTECTED = compile_later(
     r"```.*?(?:```|\Z)|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|„[^“”\n]*[“”]|«[^»\n]*»|‹[^›\n]*›|「[^」\n]*」|『[^』\n]*』"
     r"|《[^》\n]*》|‘[^’\n]*’|(?<!\w)'[^'\n]+'(?!\w)|\S*[/\\_=<>{}$@#~]\S*|\S*[\w)]\.\w\S*|(?<!\w)--?\w\S*",
     re.DOTALL,
@@ -333,42 +347,46 @@ _NAMED_THING = (
     "|newspaper|magazine|enum|keyword|filter|preset|theme|word|term|string|skript|verzeichnis|ordner|dossier|fichier|carpeta|archivo"
     "|rama|tabla|temas?"
 )
-_BEFORE_NAME = re.compile(
+_BEFORE_NAME = compile_later(
     rf"(?:\b(?:called|named|titled|entitled|namens|heißt|hieß|genannt|appelée?|nommée?|intitulée?|llamad[oa]|titulad[oa]"
     rf"|{_NAMED_THING})|名为|叫做?|名叫)[\s:]*$",
     re.IGNORECASE,
 )
-_AFTER_NAME = re.compile(
+_AFTER_NAME = compile_later(
     rf"(?:[\s-]+(?:{_NAMED_THING})\b|\s*=|[-/\\(_=]\w|\(\)|[-/\\]|脚本|目录|文件夹|分支)", re.IGNORECASE
 )
-_WORK_OF_ART = re.compile(
+_WORK_OF_ART = compile_later(
     r"\b(?:song|film|movie|album|novel|book|band|track|episode|series|poem|lied|roman|serie|buch|chanson|livre|série"
     r"|canción|película|libro|disco|musical|podcast)\b[^.!?]*$|(?:歌|电影|歌曲|专辑|小说)[^。！？]*$",
     re.IGNORECASE,
 )
-_BY_AUTHOR = re.compile(r"\s+(?:by|von|de|di) (?:the )?[A-Z]")
-_ALREADY_DATED = re.compile(r"[\s,]*[(（]?\s*(?:\d{4}-\d\d|\d{1,2}[./]\d{1,2}[./]?|\d{4}年|\d{1,2}月|the \d)")
-_WINDOW = re.compile(
+_BY_AUTHOR = compile_later(r"\s+(?:by|von|de|di) (?:the )?[A-Z]")
+_ALREADY_DATED = compile_later(r"[\s,]*[(（]?\s*(?:\d{4}-\d\d|\d{1,2}[./]\d{1,2}[./]?|\d{4}年|\d{1,2}月|the \d)")
+_WINDOW = compile_later(
     r"\b(?:more than|older than|at least|less than|within|over|every|each|älter als|mehr als|plus de|más de)\s$",
     re.IGNORECASE,
 )
-_SENTENCE = re.compile(r"[.!?;\n](?:\s|$)|[。！？；]")
-_STARTS_SENTENCE = re.compile(r"(?:^|[.!?:;\n•*-]\s*|^\s*[-*]\s*)$")
-_ANCHOR = re.compile(
+_SENTENCE = compile_later(r"[.!?;\n](?:\s|$)|[。！？；]")
+_STARTS_SENTENCE = compile_later(r"(?:^|[.!?:;\n•*-]\s*|^\s*[-*]\s*)$")
+_ANCHOR = compile_later(
     r"(?:\b(?:since|as of|starting|beginning|effective|until|till|by|seit|ab|bis|depuis|dès|à partir (?:de|du)"
     r"|jusqu['’]à|desde|a partir de|hasta)|从|自|自从|直到|到)\s*$",
     re.IGNORECASE,
 )
-_GERMAN = re.compile(r"\b(?:der|die|das|ist|und|wir|nicht|ein|eine|sind|liegt|steht|gibt|es|im|den)\b", re.IGNORECASE)
-_MORNING = re.compile(r"\b(?:guten|am|jeden|diesen|de la|por la|cada|la|una)\s$", re.IGNORECASE)
+_GERMAN = compile_later(
+    r"\b(?:der|die|das|ist|und|wir|nicht|ein|eine|sind|liegt|steht|gibt|es|im|den)\b", re.IGNORECASE
+)
+_MORNING = compile_later(r"\b(?:guten|am|jeden|diesen|de la|por la|cada|la|una)\s$", re.IGNORECASE)
 
 
 def absolute_dates(text: str, written: date | datetime | float | str) -> str:
     """The text with the dates it meant when it was `written`: a date, a time in seconds, or either as ISO 8601."""
     start = _day_of(written)
+    lowered = text.lower()
+    languages = [name for name, cues in _CUES.items() if any(cue.replace("_", " ") in lowered for cue in cues.split())]
     protected = [match.span() for match in _PROTECTED.finditer(text)]
     found: list[tuple[int, int, str]] = []
-    for rule in _RULES:
+    for rule in (each for each in _RULES if each.language in languages):
         for match in rule.pattern.finditer(text):
             taken = protected + [(begin, end) for begin, end, _ in found]
             if any(begin < match.end() and match.start() < end for begin, end in taken):
