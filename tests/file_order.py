@@ -2,8 +2,8 @@
 
 With `--dist each` every process runs all that it collects, so each collects only its share. The shares are about equal:
 one after the other, the file with most to run goes to the process that has least so far. What a file has to run is
-estimated by its size, without the slow tests. Files that load the SDKs of model vendors, which takes three seconds, go
-to one process together.
+estimated by its size, without the slow tests. Files that load the SDKs of model vendors or of frameworks, which takes
+seconds, go to one process together.
 """
 
 import re
@@ -16,6 +16,7 @@ import pytest
 
 _TESTS = Path(__file__).parent
 _MODELS = _TESTS / "models"
+_FRAMEWORKS = _TESTS / "integrations" / "frameworks"
 _SDKS = "model_sdks"
 _HAS_SHARE = "has_share"
 _ALL_SLOW = re.compile(r"^pytestmark = \[?pytest\.mark\.slow\b", re.MULTILINE)
@@ -58,7 +59,11 @@ def _shares(count: int) -> dict[Path, int]:
     """The number of the process that runs each file."""
     sources = {path: path.read_text("utf-8") for path in sorted(_TESTS.rglob("test_*.py"))}
     everyday = {path: source for path, source in sources.items() if not is_slow(source)}
-    with_sdks = [path for path, source in everyday.items() if path.is_relative_to(_MODELS) or _SDKS in source]
+    with_sdks = [
+        path
+        for path, source in everyday.items()
+        if path.is_relative_to(_MODELS) or path.is_relative_to(_FRAMEWORKS) or _SDKS in source
+    ]
     totals = [0.0] * count
     shares = {}
     for path in sorted(everyday, key=lambda path: (path in with_sdks, _size(everyday[path])), reverse=True):

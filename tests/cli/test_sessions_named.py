@@ -127,6 +127,7 @@ def test_answers_in_json_name_what_they_took(terminal: Terminal) -> None:
     assert result.stderr == ""
 
 
+@pytest.mark.usefixtures("model_sdks")
 def test_a_title_resumes_the_conversation_with_its_latest_number(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""The long conversation, killed in every turn: `python -m tests.long_conversation.killer HOME ADDRESS KILLS SEED`.
+"""The long conversation, killed: `python -m tests.long_conversation.killer HOME ADDRESS TURNS KILLS SEED`.
 
 The program imports everything once and forks a process for each round, before anything is opened. Round by round it
 waits until the conversation has reached a turn, lets a random number of steps and a random time pass, and
@@ -86,7 +86,7 @@ def warm_up() -> None:
     gc.freeze()
 
 
-def fork(home: Path, address: str) -> Child:
+def fork(home: Path, address: str, turns: int) -> Child:
     """A new process that resumes the conversation."""
     reader, writer = os.pipe()
     process = os.fork()
@@ -98,7 +98,8 @@ def fork(home: Path, address: str) -> Child:
         os.close(reader)
         announce_to(writer)
         announce("begun")
-        conversation_process.resume_conversation(home, address, Acknowledged(home / "acknowledged.jsonl"))
+        acknowledged = Acknowledged(home / "acknowledged.jsonl")
+        conversation_process.resume_conversation(home, address, acknowledged, to=turns)
         code = 0
     except BaseException:
         traceback.print_exc()
@@ -129,21 +130,21 @@ def wait_in_round(child: Child, turn: int, chance: random.Random, *, opening: bo
     return line or "the end"
 
 
-def main(home: Path, address: str, kills: int, seed: int) -> dict[str, int]:
+def main(home: Path, address: str, turns: int, kills: int, seed: int) -> dict[str, int]:
     """Kill so many processes, let the last one come to the end, and count where they were killed."""
     chance = random.Random(seed)
     warm_up()
     counted: dict[str, int] = {}
     done, turn = 0, 0.0
     while done < kills:
-        child = fork(home, address)
+        child = fork(home, address, turns)
         where = wait_in_round(child, int(turn), chance, opening=done % _ROUNDS_PER_OPENING == 0)
         if not child.kill():
             raise RuntimeError(f"A process ended by itself at turn {turn}.")
         done += 1
-        turn += story.TURNS / kills if where != "opening" else 0
+        turn += turns / kills if where != "opening" else 0
         counted[where.split()[0]] = counted.get(where.split()[0], 0) + 1
-    last = fork(home, address)
+    last = fork(home, address, turns)
     while last.next():
         pass
     if last.wait() != 0:
@@ -152,4 +153,4 @@ def main(home: Path, address: str, kills: int, seed: int) -> dict[str, int]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))))
+    print(json.dumps(main(Path(sys.argv[1]), sys.argv[2], *map(int, sys.argv[3:6]))))

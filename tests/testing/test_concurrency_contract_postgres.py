@@ -61,6 +61,7 @@ class _SequenceEngine(PostgresEngine):
         return super().wait_for_feed(feeds) if feeds else []
 
 
+@pytest.mark.slow
 def test_a_follower_of_a_sequence_breaks_the_contract(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Ids come from a sequence at the insert, so a follower that continues after the highest id misses messages."""
     opened: list[_SequenceEngine] = []

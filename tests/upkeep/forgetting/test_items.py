@@ -13,6 +13,7 @@ def _bytes(home: Path) -> bytes:
     return b"".join(file.read_bytes() for file in home.rglob("*") if file.is_file())
 
 
+@pytest.mark.slow
 def test_a_text_is_forgotten_in_items(tmp_path: Path) -> None:
     """In all versions and in the index; an item that is named by it is removed; the rest of a value stays."""
     with memoranda.open(tmp_path) as memory, memoranda.open(tmp_path, user="bo") as bo:

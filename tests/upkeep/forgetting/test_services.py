@@ -74,6 +74,7 @@ def test_a_service_that_is_down_deletes_before_it_receives_anything_else(
     assert jobs(terminal.home) == []
 
 
+@pytest.mark.slow
 def test_a_service_that_still_recalls_the_text_is_reported(terminal: Terminal) -> None:
     """It has no way to delete; the home is clean, and the exit code says that something is left."""
     stubborn = plain("stubborn", "def prefetch(self, query, *, session_id=''):\n    return 'I know ' + query")

@@ -141,6 +141,7 @@ def test_a_user_is_forgotten(home: Path) -> None:
             memory.forget(user="bob")
 
 
+@pytest.mark.slow
 def test_an_entry_is_forgotten_with_its_earlier_versions(home: Path) -> None:
     """Named by its handle or a part of it."""
     with memoranda.open(home) as memory:
