@@ -48,7 +48,7 @@ def search_messages(
             filters = filters.with_values(column, _stored(values, store))
     parsed = parse(query)
     found = search.messages(query, filters, limit=limit, offset=max(0, offset), sort=sort)
-    with store.conversations.one_view():
+    with store.conversations.view_in_file():
         batches = (found.ids[start : start + _BATCH_SIZE] for start in range(0, len(found.ids), _BATCH_SIZE))
         return [row for ids in batches for row in _describe(store.conversations, ids, parsed, found.how)]
 

@@ -213,7 +213,7 @@ def judge_prompt(
     kind = find_kind(prompt)
     measured: list[Relevance] = []
     if found.hits:
-        with db.conversations.one_view():
+        with db.conversations.view_in_file():
             measured = _measure_first(_Measure(_read_windows(db.conversations, found.hits), found, kind), found, is_own)
     return PromptRelevance(kind, measured, found)
 
@@ -395,17 +395,16 @@ def _contains(tokens: Set[str], term: Term) -> bool:
 def read_evidence(
     store: Conversations, hits: Sequence[Hit], query: Query, in_context: Collection[int], *, by_time: bool
 ) -> Conversations:
-    """The conversations to take the evidence of these hits from, inside `one_view`.
+    """The conversations to take the evidence of these hits from.
 
     In a file that is the store itself. `by_time`: no other message of a session replaces the best match.
     """
     if not store.batches_reads:
         return store
     ahead, without = ReadAhead(store), frozenset(in_context)
-    ahead.read_facts([hit.session_id for hit in hits])
     anchors = {hit.message_id for hit in hits if hit.message_id is not None}
     ranked = {number for hit in hits if len(hit.messages) > 1 for number, _ in hit.messages}
-    messages = ahead.read_messages(anchors | ranked)
+    messages = ahead.read_messages(anchors | ranked, [hit.session_id for hit in hits])
     if not by_time:
         anchors |= {
             weighed.order[0]

@@ -144,7 +144,7 @@ class Search:
         wanted = max(limit, _RESCORED) if rescorers else limit
         with self._index.reading() as reader:
             # A rescorer may ask a model, which is too long for a view of the record.
-            with reader.one_view():
+            with reader.view_in_file():
                 legs = [make_leg(SearchContext(reader, now, sort, explain)) for make_leg in self._legs]
                 fused = fuse([leg.candidates(query, filters, wanted) for leg in legs], sort)
             for rescorer in rescorers:
@@ -184,7 +184,7 @@ class Search:
         if not query.parts:
             return MessageMatches((), guidance.NOT_FOUND)
         size = _MAX_MESSAGES if limit < 0 else limit
-        with self._index.reading() as reader, reader.one_view():
+        with self._index.reading() as reader, reader.view_in_file():
             leg = WordLeg(SearchContext(reader, now, sort))
             how = guidance.AS_TYPED if query.exact else guidance.ALL_WORDS
             is_question = query.question and not query.exact and sort is None

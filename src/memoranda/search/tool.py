@@ -318,7 +318,7 @@ def _add_results(
     hits = found.hits[request.cursor : request.cursor + request.limit]
     used = 0
     by_time = request.sort is not None
-    with db.conversations.one_view():
+    with db.conversations.view_in_file():
         store = read_evidence(db.conversations, hits, found.query, in_context, by_time=by_time)
         rater, evidence = HitRater(store, found, by_time=by_time), Evidence(store, in_context)
         for number, (hit, confidence) in enumerate(zip(hits, rater.rate(hits), strict=True)):

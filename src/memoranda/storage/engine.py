@@ -22,6 +22,10 @@ class Condition(NamedTuple):
     values: Sequence[Any]
 
 
+Statement = tuple[str, Sequence[Any]]
+"""A statement with `?` as placeholder, and its values."""
+
+
 class FeedTable(NamedTuple):
     """A table that followers read: its name, its id column, and which of its rows count."""
 
@@ -70,6 +74,9 @@ class Dialect(Protocol):
 
     def add_row_if_valid(self, connection: Connection, table: str, row: Mapping[str, Any]) -> int:
         """Insert a row unless it violates a constraint of the table; return how many rows were added."""
+
+    def read_at_once(self, view: Connection, statements: Sequence[Statement]) -> list[list[Any]]:
+        """The rows of statements that do not need each other's; on a server in one round trip, if nothing was read."""
 
     def is_shared_with_hermes(self, connection: Connection) -> bool:
         """Whether Hermes uses the same tables, and reads from the rows of sessions what it needs."""

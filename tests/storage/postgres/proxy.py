@@ -49,7 +49,7 @@ class Proxy:
                 client.close()
                 server.close()
                 continue
-            turn = {"of": "client"}
+            turn = {"of": "server"}
             for source, sink, name in ((client, server, "client"), (server, client, "server")):
                 threading.Thread(target=self._forward, args=(source, sink, name, turn), daemon=True).start()
 
@@ -57,7 +57,7 @@ class Proxy:
         with suppress(OSError):
             while data := source.recv(1 << 16):
                 if name == "client":
-                    if turn["of"] == "server" or self.round_trips == 0:
+                    if turn["of"] == "server":
                         self.round_trips += 1
                     if self.lose and self.lose_after in data:
                         turn["lose"], self.lose = self.lose, ""

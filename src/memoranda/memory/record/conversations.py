@@ -9,7 +9,7 @@ the results are the same.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from memoranda.memory.record.feed import COLUMNS, SEARCHABLE, FeedMessage, feed_
 from memoranda.memory.record.message_rows import DAMAGED, matches
 from memoranda.memory.record.store_part import StorePart
 from memoranda.storage.connection import Connection
+from memoranda.storage.engine import Statement
 from memoranda.storage.sqlite.stored_texts import readable_rows
 from memoranda.support.lazy_dataclass import dataclass
 
@@ -87,14 +88,16 @@ class Conversations(StorePart):
         return self._session_facts([session_id]).get(session_id)
 
     def _session_facts(self, session_ids: Collection[str]) -> dict[str, SessionFacts]:
+        (rows,) = self._read_at_once(self._facts_statement(session_ids))
+        return _as_facts(rows)
+
+    def _facts_statement(self, session_ids: Collection[str]) -> Statement:
         condition, values = self._dialect.one_of("id", session_ids)
-        with self._engine.reading() as connection:
-            rows = connection.execute(
-                "SELECT id, title, source, model, project, parent_session_id, started_at FROM sessions"
-                f" WHERE {condition} AND {self._in_scope}",
-                (*values, *self._scope.values),
-            )
-            return {row[0]: SessionFacts(*row[1:]) for row in rows}
+        return (
+            "SELECT id, title, source, model, project, parent_session_id, started_at FROM sessions"
+            f" WHERE {condition} AND {self._in_scope}",
+            (*values, *self._scope.values),
+        )
 
     def window_around(
         self,
@@ -217,17 +220,6 @@ class Conversations(StorePart):
         found.sort(key=_id_of)
         return found
 
-    def _select_by_id(self, connection: Connection, ids: Collection[int]) -> Iterator[FeedMessage]:
-        """Single messages of this scope."""
-        condition, values = self._dialect.one_of("m.id", ids)
-        rows = readable_rows(
-            connection,
-            f"SELECT {COLUMNS}, {_OTHER_COLUMNS} FROM messages m JOIN sessions ON sessions.id = m.session_id"
-            f" WHERE {condition} AND {SEARCHABLE} AND {self._in_scope}",
-            (*values, *self._scope.values),
-        )
-        return map(_checked_message, rows)
-
     def _count(self, connection: Connection, conversation: Conversation, condition: str, values: list[Any]) -> int:
         member, sessions = self._dialect.one_of("m.session_id", conversation.sessions)
         row = connection.execute(
@@ -246,6 +238,10 @@ class Conversations(StorePart):
             # A statement may have fewer values than there are ids; ids are integers, so they are safe in its text.
             text += f" AND m.id NOT IN ({', '.join(str(int(message_id)) for message_id in without)})"
         return text, list(values)
+
+
+def _as_facts(rows: Iterable[Sequence[Any]]) -> dict[str, SessionFacts]:
+    return {row[0]: SessionFacts(*row[1:]) for row in rows}
 
 
 def _as_alternative(condition: str) -> str:
@@ -297,7 +293,7 @@ class _Found(NamedTuple):
 class ReadAhead(Conversations):
     """Conversations of which some windows, ends, messages and facts have been read already.
 
-    For use inside `one_view`: what was read does not change.
+    What was read does not change, whatever happens to the record.
     """
 
     def __init__(self, store: Conversations) -> None:
@@ -305,6 +301,7 @@ class ReadAhead(Conversations):
         self._messages: dict[int, FeedMessage] = {}
         self._read_ids: set[int] = set()
         self._facts: dict[str, SessionFacts | None] = {}
+        self._conversations: dict[int, Conversation | None] = {}
         self._windows: dict[tuple[int, WindowShape], Window | None] = {}
         self._ends: dict[tuple[str, EndsShape], tuple[list[FeedMessage], list[FeedMessage]]] = {}
 
@@ -312,15 +309,34 @@ class ReadAhead(Conversations):
         """Read the facts about sessions."""
         self._facts |= dict.fromkeys(session_ids) | self._session_facts(session_ids)
 
-    def read_messages(self, ids: Iterable[int]) -> dict[int, FeedMessage]:
-        """Read single messages of this scope; those that are rewound or deleted are missing."""
+    def read_messages(self, ids: Iterable[int], session_ids: Collection[str] = ()) -> dict[int, FeedMessage]:
+        """Read single messages of this scope with their conversations, and facts about sessions, in one round trip.
+
+        Messages that are rewound or deleted are missing.
+        """
         wanted = {*ids}
-        if missing := wanted - self._read_ids:
-            with self._engine.reading() as connection:
-                for message in self._select_by_id(connection, missing):
-                    self._messages[message.id] = message
-            self._read_ids |= missing
+        if (missing := wanted - self._read_ids) or session_ids:
+            facts, messages, members = self._read_at_once(
+                self._facts_statement(session_ids),
+                self._messages_statement(missing),
+                self._conversations_statement(missing),
+            )
+            self._facts |= dict.fromkeys(session_ids) | _as_facts(facts)
+            self._add_messages(messages, missing)
+            self._add_conversations(members, missing)
         return {number: self._messages[number] for number in sorted(wanted) if number in self._messages}
+
+    def _add_messages(self, rows: Iterable[Sequence[Any]], ids: Collection[int]) -> None:
+        self._messages |= {message.id: message for message in map(_checked_message, rows)}
+        self._read_ids |= {*ids}
+
+    def _add_conversations(self, rows: Iterable[Sequence[Any]], message_ids: Iterable[int]) -> None:
+        members: defaultdict[tuple[int, str], list[str]] = defaultdict(list)
+        for message_id, conversation_id, session_id in rows:
+            members[message_id, conversation_id].append(session_id)
+        self._conversations |= dict.fromkeys(message_ids)
+        for (message_id, conversation_id), sessions in members.items():
+            self._conversations[message_id] = Conversation(conversation_id, tuple(sessions))
 
     def read_windows(
         self, message_ids: Collection[int], shapes: Sequence[WindowShape], ends: EndsShape | None = None
@@ -329,13 +345,14 @@ class ReadAhead(Conversations):
         ids = [number for number in message_ids if any((number, shape) not in self._windows for shape in shapes)]
         if not ids:
             return
-        with self._engine.reading() as connection:
-            conversations = self._conversations_of(connection, ids)
-            found = self._look_around(connection, conversations, shapes, ends) if conversations else []
+        if unknown := [number for number in ids if number not in self._conversations]:
+            (members,) = self._read_at_once(self._conversations_statement(unknown))
+            self._add_conversations(members, unknown)
+        conversations = {number: each for number in ids if (each := self._conversations[number]) is not None}
+        found = self._look_around(conversations, shapes, ends) if conversations else []
         parts: defaultdict[tuple[int, int, int], list[int]] = defaultdict(list)
         for row in found:
             parts[row.message_id, row.shape, row.kind].append(row.value)
-        self.read_messages(row.value for row in found if row.kind not in (_COUNT_BEFORE, _COUNT_AFTER))
         for number in ids:
             conversation = conversations.get(number)
             for place, shape in enumerate(shapes):
@@ -411,32 +428,36 @@ class ReadAhead(Conversations):
     def _known(self, ids: Iterable[int]) -> list[FeedMessage]:
         return [self._messages[number] for number in ids if number in self._messages]
 
-    def _conversations_of(self, connection: Connection, message_ids: Collection[int]) -> dict[int, Conversation]:
-        """The conversations of messages that are in scope."""
+    def _messages_statement(self, ids: Collection[int]) -> Statement:
+        condition, values = self._dialect.one_of("m.id", ids)
+        return (
+            f"SELECT {COLUMNS}, {_OTHER_COLUMNS} FROM messages m JOIN sessions ON sessions.id = m.session_id"
+            f" WHERE {condition} AND {SEARCHABLE} AND {self._in_scope}",
+            (*values, *self._scope.values),
+        )
+
+    def _conversations_statement(self, message_ids: Collection[int]) -> Statement:
+        """The conversations of messages that are in scope, with their sessions."""
         condition, values = self._dialect.one_of("m.id", message_ids)
         # With OFFSET, every row is looked up by its index, whatever the server estimates.
-        rows = connection.execute(
+        return (
             "SELECT m.id, own.conversation_id, member.id FROM messages m CROSS JOIN LATERAL"
             f" (SELECT conversation_id FROM sessions WHERE id = m.session_id AND {self._in_scope} OFFSET 0) AS own"
             " CROSS JOIN LATERAL (SELECT id FROM sessions WHERE conversation_id = own.conversation_id"
             f" AND {self._in_scope} OFFSET 0) AS member WHERE {condition} AND {SEARCHABLE}",
             (*self._scope.values, *self._scope.values, *values),
         )
-        members: dict[int, list[str]] = {}
-        names: dict[int, str] = {}
-        for message_id, conversation_id, session_id in rows:
-            names[message_id] = conversation_id
-            members.setdefault(message_id, []).append(session_id)
-        return {number: Conversation(names[number], tuple(some)) for number, some in members.items()}
 
     def _look_around(
         self,
-        connection: Connection,
         conversations: dict[int, Conversation],
         shapes: Sequence[WindowShape],
         ends: EndsShape | None,
     ) -> list[_Found]:
-        """For each message and each session of its conversation: the ids before and after it, the ends, and counts."""
+        """For each message and each session of its conversation: the ids before and after it, the ends, and counts.
+
+        The messages themselves come in the same rows, each of them once.
+        """
         texts: list[str] = []
         values: list[Any] = []
 
@@ -463,10 +484,20 @@ class ReadAhead(Conversations):
             for kind, order in ((_FIRST, ""), (_LAST, "DESC")):
                 add(len(shapes), kind, f"1 = 1{condition}", extra, order, ends.size)
         pairs = [(number, name) for number, each in conversations.items() for name in each.sessions]
-        rows = connection.execute(
-            "SELECT hit.message, part.shape, part.kind, part.value FROM"
+        counts = f"kind IN ({_COUNT_BEFORE}, {_COUNT_AFTER})"
+        statement = (
+            "WITH found AS (SELECT hit.message, part.shape, part.kind, part.value FROM"
             " unnest(?::bigint[], ?::text[]) AS hit(message, session)"
-            f" CROSS JOIN LATERAL ({' UNION ALL '.join(texts)}) AS part(shape, kind, value)",
-            ([number for number, _ in pairs], [name for _, name in pairs], *values),
+            f" CROSS JOIN LATERAL ({' UNION ALL '.join(texts)}) AS part(shape, kind, value)), numbered AS (SELECT *,"
+            f" NOT {counts} AND row_number() OVER (PARTITION BY {counts}, value) = 1 AS is_first FROM found)"
+            f" SELECT found.message, found.shape, found.kind, found.value, {COLUMNS}, {_OTHER_COLUMNS}"
+            " FROM numbered AS found LEFT JOIN LATERAL"
+            " (SELECT * FROM messages WHERE id = found.value AND found.is_first OFFSET 0) AS m ON true"
         )
-        return [_Found(*row) for row in rows]
+        (rows,) = self._read_at_once(
+            (statement, ([number for number, _ in pairs], [name for _, name in pairs], *values))
+        )
+        width = len(_Found._fields)
+        messages = [row[width:] for row in rows if row[width] is not None]
+        self._add_messages(messages, [message[0] for message in messages])
+        return [_Found(*row[:width]) for row in rows]

@@ -290,13 +290,9 @@ class Feed(StorePart):
         if not self._scope.all:
             self._require_everyone()
         within, users = self._messages_in_scope()
-        with self._engine.reading() as connection:
-            rows = readable_rows(
-                connection,
-                f"SELECT {COLUMNS} FROM messages m WHERE {SEARCHABLE}{within} AND {condition}",
-                (*users, *values),
-            )
-            return [feed_message(row) for row in rows]
+        statement = f"SELECT {COLUMNS} FROM messages m WHERE {SEARCHABLE}{within} AND {condition}"
+        (rows,) = self._read_at_once((statement, (*users, *values)))
+        return [feed_message(row) for row in rows]
 
 
 def note_change(connection: Connection, session_id: str, from_message: int | None = None) -> None:

@@ -394,13 +394,12 @@ class ItemReads(StorePart):
 
     def _namespaces(self, prefix: Sequence[str], which: str, values: Sequence[Any]) -> list[str]:
         condition, labels = self._under(prefix)
-        with self._engine.reading() as connection:
-            rows = connection.execute(
-                f"SELECT DISTINCT items.namespace FROM memory_items AS items"
-                f" WHERE {self._in_scope} AND {which} AND {condition}",
-                (*self._scope.values, *values, *labels),
-            )
-            return [row[0] for row in rows]
+        statement = (
+            f"SELECT DISTINCT items.namespace FROM memory_items AS items"
+            f" WHERE {self._in_scope} AND {which} AND {condition}"
+        )
+        (rows,) = self._read_at_once((statement, (*self._scope.values, *values, *labels)))
+        return [row[0] for row in rows]
 
     def _under(self, prefix: Sequence[str]) -> tuple[str, tuple[Any, ...]]:
         """A condition for the namespaces that start with these labels."""

@@ -6,14 +6,14 @@ What is called within a transaction takes a `StoredName`: the type checker refus
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any, NewType, overload
 
 from memoranda.errors import ContinuedError, SessionChangedError, SessionError, UnknownSessionError
 from memoranda.memory.record.scope import Scope
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Engine
+from memoranda.storage.engine import Engine, Statement
 
 if TYPE_CHECKING:
     # A part that only reads, for example in a hook, need not load the scanner.
@@ -42,6 +42,15 @@ class StorePart:
         """Everything read inside the block sees the same state of the store, and reading is faster."""
         with self._engine.reading():
             yield
+
+    def view_in_file(self) -> AbstractContextManager[None]:
+        """One view where it makes reading faster, which is in a file; a server would need a round trip to end it."""
+        return nullcontext() if self._dialect.batches_reads else self.one_view()
+
+    def _read_at_once(self, *statements: Statement) -> list[list[Any]]:
+        """The rows of statements that do not need each other's; on a server in one round trip, outside a view."""
+        with self._engine.reading() as view:
+            return self._dialect.read_at_once(view, statements)
 
     def _require(self, connection: Connection, session_id: StoredName) -> None:
         """Raise SessionError unless the session exists in this scope."""

@@ -338,9 +338,9 @@ class IndexReader:
         rest = [number for number in numbers if number not in found]
         return found | (self._ask_file(lambda view: _fetch_sessions(view.connection, rest)) or {})
 
-    def one_view(self) -> AbstractContextManager[None]:
-        """In the block, all reads from the record see the same state, and on a server they share a transaction."""
-        return self._feed.one_view()
+    def view_in_file(self) -> AbstractContextManager[None]:
+        """In the block, all reads from a record in a file see the same state, which is faster."""
+        return self._feed.view_in_file()
 
     def messages(self, ids: Collection[int]) -> dict[int, FeedMessage]:
         """The messages with these ids, from the record."""

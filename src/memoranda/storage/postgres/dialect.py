@@ -17,7 +17,7 @@ from typing import Any, cast
 from psycopg import errors as pg
 
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Condition, FeedTable
+from memoranda.storage.engine import Condition, FeedTable, Statement
 from memoranda.storage.position import START, Position
 from memoranda.storage.postgres import row_security
 from memoranda.storage.postgres.connection import PostgresConnection
@@ -61,6 +61,9 @@ class PostgresDialect:
                 ).rowcount
         except (pg.IntegrityError, pg.DataError, pg.DatatypeMismatch):
             return 0
+
+    def read_at_once(self, view: Connection, statements: Sequence[Statement]) -> list[list[Any]]:
+        return view.read_at_once(statements)  # type: ignore[attr-defined, no-any-return]
 
     def is_shared_with_hermes(self, connection: Connection) -> bool:
         return False

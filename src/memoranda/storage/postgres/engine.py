@@ -17,7 +17,7 @@ import psycopg
 
 from memoranda.errors import StorageError
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Condition, FeedTable, last_position
+from memoranda.storage.engine import Condition, FeedTable, Statement, last_position
 from memoranda.storage.files.fork_lock import renew_in_child
 from memoranda.storage.position import Position
 from memoranda.storage.postgres import row_security
@@ -51,9 +51,6 @@ _BEGIN_READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _SET = f"SELECT set_config('{SETTING}', ?, true)"
 _SET_WITH_TIMEOUT = f"SELECT set_config('{SETTING}', ?, true), set_config('lock_timeout', ?, true)"
 
-UseConnection = Callable[[Callable[[RawConnection], RawConnection]], RawConnection]
-"""Calls a function with a connection, and with another one if the first was lost; keeps it on success."""
-
 _Answer = TypeVar("_Answer")
 
 _BEGIN = "BEGIN"
@@ -70,17 +67,16 @@ class ReadView:
     """One consistent view; nothing is sent before its first statement.
 
     `setting` says for whom the next statement acts (see `row_security`). A nested read may change it, and the change
-    travels with the statement.
+    travels with the statement. `shared` says whether there was one: several reads then see the same state.
     """
 
-    __slots__ = ("_applied", "_lock_timeout", "_use_connection", "raw", "setting")
+    __slots__ = ("_applied", "_engine", "raw", "setting", "shared")
 
-    def __init__(self, use_connection: UseConnection, setting: str, lock_timeout: str = "") -> None:
-        """`lock_timeout` in milliseconds, where the session has none of its own."""
-        self._use_connection = use_connection
-        self._lock_timeout = lock_timeout
+    def __init__(self, engine: "PostgresEngine") -> None:
+        self._engine = engine
         self._applied = ""
-        self.setting = setting
+        self.setting = engine._setting
+        self.shared = False
         self.raw: RawConnection | None = None
 
     def execute(self, statement: str, values: Sequence[Any] = (), /) -> PostgresRows:
@@ -106,17 +102,34 @@ class ReadView:
         def begin(raw: RawConnection) -> RawConnection:
             with raw.pipeline():
                 raw.execute(_BEGIN_READING)
-                if self._lock_timeout:
-                    execute(raw, _SET_WITH_TIMEOUT, [self.setting, self._lock_timeout])
-                else:
-                    execute(raw, _SET, [self.setting])
+                self._apply(raw)
                 cursor = execute(raw, statement, values)
             found.append(PostgresRows(cursor))
             return raw
 
-        self.raw = self._use_connection(begin)
+        self.raw = self._engine._with_connection(begin, keep=True)
         self._applied = self.setting
         return found[-1]
+
+    def read_at_once(self, statements: Sequence[Statement]) -> list[list[Any]]:
+        """The rows of some statements. If they are all of the view, it needs no statement to begin or end it."""
+        if self.shared or self.raw is not None:
+            return [self.execute(*one).fetchall() for one in statements]
+
+        def run(raw: RawConnection) -> list[list[Any]]:
+            # What is sent in one pipeline is one transaction.
+            with raw.pipeline():
+                self._apply(raw)
+                cursors = [execute(raw, *one) for one in statements]
+            return [restored_rows(cursor.fetchall()) for cursor in cursors]
+
+        return self._engine._with_connection(run)
+
+    def _apply(self, raw: RawConnection) -> None:
+        """Say for whom the transaction acts, and how long it waits for locks."""
+        timeout = self._engine._lock_timeout
+        statement, values = (_SET_WITH_TIMEOUT, [self.setting, timeout]) if timeout else (_SET, [self.setting])
+        execute(raw, statement, values)
 
 
 class _State:
@@ -244,6 +257,7 @@ class PostgresEngine(ServerDiagnostics):
         if not isinstance(outer, ReadView):
             raise RuntimeError("A read inside a write must use the connection of the write.")
         # The same view, perhaps for another user.
+        outer.shared = True
         previous, outer.setting = outer.setting, self._setting
         try:
             yield outer
@@ -254,7 +268,7 @@ class PostgresEngine(ServerDiagnostics):
     def _read_view(self) -> Iterator[ReadView]:
         state, process = self._state, os.getpid()
         self._refuse_closed()
-        view = ReadView(lambda begin: self._with_connection(begin, keep=True), self._setting, self._lock_timeout)
+        view = ReadView(self)
         state.local.inside = view
         try:
             yield view

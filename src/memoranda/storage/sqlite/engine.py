@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Condition, FeedTable, last_position
+from memoranda.storage.engine import Condition, FeedTable, Statement, last_position
 from memoranda.storage.orphaned_wal import file_identity, refuse_missing_main_file
 from memoranda.storage.position import Position
 from memoranda.storage.schema import Schema
 from memoranda.storage.sqlite.database import Database
 from memoranda.storage.sqlite.schema_upgrade import refuse_newer, upgrade_schema, was_opened_by_hermes
+from memoranda.storage.sqlite.stored_texts import readable_rows
 
 if TYPE_CHECKING:
     from memoranda.storage.files.named_lock import NamedLock
@@ -53,6 +54,9 @@ class SqliteDialect:
             f"INSERT OR IGNORE INTO {table} ({', '.join(filled)}) VALUES ({', '.join('?' * len(filled))})",
             tuple(filled.values()),
         ).rowcount
+
+    def read_at_once(self, view: Connection, statements: Sequence[Statement]) -> list[list[Any]]:
+        return [list(readable_rows(view, *one)) for one in statements]
 
     def is_shared_with_hermes(self, connection: Connection) -> bool:
         return was_opened_by_hermes(connection)
