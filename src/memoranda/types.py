@@ -23,11 +23,12 @@ class CuratedChange(TypedDict):
 
 
 class CurateAnswer(TypedDict):
-    """The changes; `applied` has the number of the change for an undo, `refused` says what was not written."""
+    """The changes, the number for an undo (`applied`), what was not written, and why no model was asked."""
 
     changes: list[CuratedChange]
     applied: NotRequired[list[int]]
     refused: NotRequired[list[str]]
+    without_model: NotRequired[str]
 
 
 class RecentWork(TypedDict):

@@ -40,7 +40,7 @@ OTHER_VALUES = {
     "memory.project_enabled": False, "memory.project_char_limit": 4, "memory.when_full": "make_room",
     "memory.user_char_limit": 6, "memory.write_approval": "propose", "memory.provider": "honcho",
     "memory.providers": ("honcho", "mem0"),
-    "memory.nudge_interval": 7, "curate.mode": "auto", "provider.mode": "tools",
+    "memory.nudge_interval": 7, "curate.mode": "auto", "curate.model": "small-model", "provider.mode": "tools",
     "provider.recall_chars": 8, "provider.every_n_turns": 3,
     "provider.start_seconds": 9.0, "provider.call_seconds": 3.0, "provider.tool_seconds": 30.0,
     "provider.deliver_seconds": 20.0, "provider.shutdown_seconds": 4.0, "provider.prompt_chars": 900,

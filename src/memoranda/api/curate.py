@@ -9,8 +9,9 @@ from memoranda.errors import MemorandaError
 from memoranda.memory.curated.settings import project_in
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.types import CurateAnswer, CuratedChange
-from memoranda.upkeep.curator.curate import CURATOR, Curator
+from memoranda.upkeep.curator.curate import CURATOR, Curator, CuratorRun
 from memoranda.upkeep.curator.rules import CuratorChange
+from memoranda.upkeep.curator.wordings import ModelWordings
 
 _log = logging.getLogger(__name__)
 
@@ -18,20 +19,32 @@ _INTERVAL = timedelta(days=1)
 
 
 def curate(
-    services: HomeServices, store: MemoryStore, user: str | None, *, apply: bool, directory: Path | None = None
+    services: HomeServices,
+    store: MemoryStore,
+    user: str | None,
+    *,
+    apply: bool,
+    directory: Path | None = None,
+    model: bool = True,
 ) -> CurateAnswer:
     """The proposed changes, or with `apply` those that were made.
 
-    Files, branches and commands that are gone are looked for in `directory`; a service has none.
+    Files, branches and commands that are gone are looked for in `directory`; a service has none. The model that the
+    settings name is asked only with `model`.
     """
-    curator = Curator(store, directory)
-    if not apply:
-        return {"changes": [_as_data(change) for change in curator.propose()]}
-    run = curator.apply()
+    name = services.config.curate.model if model else ""
+    wordings = ModelWordings(
+        lambda: services.background_model(name, "curator", user), lambda: services.sessions_for(user).items
+    )
+    curator = Curator(store, directory, wordings.suggest) if name else Curator(store, directory)
+    run = curator.apply() if apply else CuratorRun(curator.propose())
     answer: CurateAnswer = {"changes": [_as_data(change) for change in run.changes]}
-    answer["applied"] = [run.number] if run.number else []
+    if apply:
+        answer["applied"] = [run.number] if run.number else []
     if run.refused:
         answer["refused"] = [refusal.message for refusal in run.refused]
+    if wordings.problem:
+        answer["without_model"] = wordings.problem
     return answer
 
 

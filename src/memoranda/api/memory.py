@@ -386,16 +386,17 @@ class Memory:
         self.services.require_open()
         return self.curated.entries(find_target(self, target))
 
-    def curate(self, apply: bool = False) -> "CurateAnswer":
+    def curate(self, apply: bool = False, *, model: bool = True) -> "CurateAnswer":
         """What the curator would change in curated memory, by rules; with `apply` it is done.
 
         A run is one change, which one undo takes back. What leaves a file is kept as a note: an item in the
-        namespace `("curated-notes", target)`. No model is asked.
+        namespace `("curated-notes", target)`. The model that `curate.model` names, if any, suggests merges and shorter
+        wordings, unless `model` is False; one that loses or adds something is not among the changes.
         """
         from memoranda.api.curate import curate
 
         self.services.require_open()
-        return curate(self.services, self.curated, self.user, apply=apply, directory=Path.cwd())
+        return curate(self.services, self.curated, self.user, apply=apply, directory=Path.cwd(), model=model)
 
     def preview_prompt(self, source: str = "library") -> "PromptPreview":
         """The prompt that a new session would get, section by section with its tokens; starts no session."""

@@ -266,16 +266,20 @@ class HomeServices:
         from memoranda.search.summaries import SummaryWriter
 
         def set_up_model() -> "ChatModel":
-            from memoranda.models.model_factory import model_for
-
-            chosen_name, settings = name or self.config.recall.summary_model, self.config.model
-            model = None if chosen_name else chat_model
-            if model is None:
-                chosen = replace(settings, name=chosen_name) if chosen_name else settings
-                model = model_for(chosen, config.credentials(self.home))
-            return self.metered(model, "search", session_id, user, background=True)
+            chosen_name = name or self.config.recall.summary_model
+            if chat_model is None or chosen_name:
+                return self.background_model(chosen_name, "search", user, session_id)
+            return self.metered(chat_model, "search", session_id, user, background=True)
 
         return SummaryWriter(set_up_model, self.config.recall.summary_deadline)
+
+    def background_model(self, name: str, purpose: str, user: str | None, session_id: str = "") -> "ChatModel":
+        """A model of the configured service, by default the one that answers, whose calls must fit the day's budget."""
+        from memoranda.models.model_factory import model_for
+
+        chosen = replace(self.config.model, name=name) if name else self.config.model
+        model = model_for(chosen, config.credentials(self.home))
+        return self.metered(model, purpose, session_id, user, background=True)
 
     def redact(self, text: str) -> str:
         """The text without credentials; unchanged when redaction is switched off."""

@@ -132,7 +132,7 @@ def _curator_notice(chat: Chat) -> list[str]:
     if chat.memory.config.curate.mode != "propose":
         return []
     try:
-        count = len(chat.memory.curate()["changes"])
+        count = len(chat.memory.curate(model=False)["changes"])
     except StorageError:
         # The prompt says what is wrong with a memory that cannot be read.
         return []

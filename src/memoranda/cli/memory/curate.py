@@ -22,13 +22,16 @@ _NOTHING = "Nothing to tidy up."
 def command(apply: bool) -> None:
     """Show what rules would tidy up: said twice, contained, replaced, expired, gone, or of least use in a full memory.
 
-    What leaves a file is kept as a note, and a note that was often of use comes back. No model is asked.
+    What leaves a file is kept as a note, and a note that was often of use comes back. No model is asked,
+    unless curate.model names one.
     """
     invocation = Invocation.current()
     with open_memory_of(invocation) as memory:
         answer = memory.curate(apply=apply)
         mode = memory.config.curate.mode
     invocation.respond(_describe(answer, mode, applied=apply), {**answer, "mode": mode})
+    if problem := answer.get("without_model"):
+        click.echo(f"The model suggested nothing: {printable(problem)}", err=True)
     if refused := answer.get("refused"):
         invocation.fail("\n".join(refused))
 

@@ -327,6 +327,9 @@ KEYS = (
     Key("curate.mode", "off, propose or auto", _parse_curate_mode,
         "Whether the curator shows what it would tidy up in memory (propose), does it after a session, at most once a "
         "day (auto), or does nothing."),
+    Key("curate.model", "a model's name, or nothing", _parse_name,
+        "A model that suggests merges and shorter wordings to the curator, within the budget of background work; rules "
+        "accept only what loses and adds nothing."),
     Key("provider.mode", "hybrid, context or tools", _parse_mode,
         "Whether the provider recalls into each turn (context), offers tools, or both (hybrid)."),
     Key("provider.recall_chars", _A_COUNT, _parse_count, "How many characters of recall a turn may get."),

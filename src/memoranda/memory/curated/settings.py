@@ -39,9 +39,13 @@ CurateMode = Literal["off", "propose", "auto"]
 
 @dataclass(frozen=True, slots=True)
 class CuratorSettings:
-    """`mode`: whether the curator does nothing, shows what it would do, or does it after a session."""
+    """`mode`: whether the curator does nothing, shows what it would do, or does it after a session.
+
+    `model` is a model of the configured service that suggests merges and shorter wordings; without one, none is asked.
+    """
 
     mode: CurateMode = "propose"
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.origin import Origin
 from memoranda.support.projects import matching_projects, project_of
 from memoranda.upkeep.curator.clauses import clauses_of, is_filler
-from memoranda.upkeep.curator.rules import FULL, CuratedTarget, CuratorChange, plan_changes, plan_returns
+from memoranda.upkeep.curator.rules import FULL, CuratedTarget, CuratorChange, FindChanges, plan_changes, plan_returns
 
 CURATOR = Origin("curator", explicit=True)
 _TRIES = 5
@@ -52,10 +52,14 @@ class _TargetPlan:
 
 @dataclass(frozen=True, slots=True)
 class Curator:
-    """Plans and carries out changes of one user's curated memory; files that entries name are in `directory`."""
+    """Plans and carries out changes of one user's curated memory.
+
+    Files that entries name are in `directory`; `suggest` adds to the rules.
+    """
 
     store: MemoryStore
     directory: Path | None = None
+    suggest: FindChanges = lambda target, facts: ()
 
     def propose(self) -> list[CuratorChange]:
         """What a run would change now."""
@@ -88,10 +92,12 @@ class Curator:
 
     def _plan(self, target: Target, notes: Sequence[EntryFacts]) -> _TargetPlan:
         view, facts = self.store.view(target), self.store.facts(target)
-        looked_at = CuratedTarget(target, facts, view.limit, self._directory_of(target))
+        sources = self.store.journal.sources()
+        untrusted = frozenset(each.entry.text for each in facts if each.entry.handle in sources)
+        looked_at = CuratedTarget(target, facts, view.limit, self._directory_of(target), untrusted)
         # Counting uses searches the record, and only a full memory and notes need it.
         is_full = view.used > FULL * view.limit
-        changes = plan_changes(looked_at, self.store.uses(facts) if is_full else {})
+        changes = plan_changes(looked_at, self.store.uses(facts) if is_full else {}, self.suggest)
         beside = [note for note in notes if note.target == target]
         changes += plan_returns(looked_at, changes, beside, self.store.uses(beside) if beside else {})
         return _TargetPlan(target, view.fingerprint, changes)

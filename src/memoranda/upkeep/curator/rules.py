@@ -6,7 +6,7 @@ Each entry is touched by one rule at most in a run: what is left is looked at ag
 import json
 import re
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -18,7 +18,7 @@ from memoranda.support.lazy_dataclass import dataclass
 from memoranda.upkeep.curator.clauses import clauses_of
 from memoranda.upkeep.curator.entry_pairs import find_pairs
 
-Rule = Literal["relative_date", "expired", "same", "contained", "superseded", "gone", "full", "used"]
+Rule = Literal["relative_date", "expired", "same", "contained", "superseded", "gone", "worded", "full", "used"]
 
 FULL = 0.8
 # A note that was of use in so many conversations of the last month is worth a place in the prompt again.
@@ -62,19 +62,31 @@ class CuratorChange:
 
 @dataclass(frozen=True, slots=True)
 class CuratedTarget:
-    """What the rules look at: the entries of one target in file order, its limit, and the directory of its project."""
+    """What the rules look at: the entries of one target in file order, its limit, and the directory of its project.
+
+    `untrusted` are the texts that untrusted text may have suggested.
+    """
 
     name: str
     facts: Sequence[EntryFacts]
     limit: int
     directory: Path | None = None
+    untrusted: frozenset[str] = frozenset()
 
 
-def plan_changes(target: CuratedTarget, uses: Mapping[str, Use]) -> list[CuratorChange]:
-    """What to change in one target; `uses` says how often an entry was of use, by its handle."""
+FindChanges = Callable[[CuratedTarget, Sequence[EntryFacts]], Iterable[CuratorChange]]
+
+
+def plan_changes(
+    target: CuratedTarget, uses: Mapping[str, Use], suggest: FindChanges = lambda target, facts: ()
+) -> list[CuratorChange]:
+    """What to change in one target; `uses` says how often an entry was of use, by its handle.
+
+    `suggest` is asked about what no rule touches.
+    """
     found: list[CuratorChange] = []
     touched: set[str] = set()
-    for rule in (_relative_dates, _expired, _pairs, _gone):
+    for rule in (_relative_dates, _expired, _pairs, _gone, suggest):
         left = [each for each in target.facts if each.entry.text not in touched and not each.entry.findings]
         for change in rule(target, left):
             if not touched.intersection(change.before):
