@@ -19,22 +19,21 @@ class Slow(InMemory):
         super().__init__()
         self.asked: list[tuple[str, str]] = []
         self.release = threading.Event()
-        self.hanging = 0
+        self.caller: threading.Thread | None = None
 
     def prefetch(self, query: str, *, session_id: str = "", **facts: Any) -> str:
+        self.caller = threading.current_thread()
         self.asked.append((query, session_id))
         if query.startswith("hang"):
-            self.hanging += 1
             self.release.wait(HANG)
-            self.hanging -= 1
         return f"{query}!"
 
 
 def _late(provider: Slow) -> None:
+    """Let the provider answer, and wait for the thread that called it, which takes what it returned."""
+    assert provider.caller is not None
     provider.release.set()
-    wait_until(lambda: not provider.hanging)
-    # The thread that called it takes what it returned.
-    time.sleep(0.05)
+    provider.caller.join(GIVE_UP)
     provider.release.clear()
 
 

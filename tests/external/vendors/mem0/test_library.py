@@ -17,7 +17,7 @@ from memoranda.external.vendors.mem0.settings import FIELDS, library_config
 from memoranda.external.vendors.mem0.vendor import Mem0Provider
 from tests.external.vendors.mem0.conftest import Start
 from tests.external.vendors.mem0.library_double import LibraryDouble
-from tests.timing import GIVE_UP
+from tests.timing import GIVE_UP, HANG
 
 
 def values(**others: Any) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def test_a_session_does_not_wait_for_the_import(library: LibraryDouble, start: S
     original = library.library.Memory.from_config
 
     def slow(config: Any) -> Any:
-        gate.wait(10)
+        gate.wait(HANG)
         return original(config)
 
     library.library.Memory.from_config = slow
@@ -70,7 +70,7 @@ def test_a_session_does_not_wait_for_the_import(library: LibraryDouble, start: S
     provider = start(library)
     assert len(provider.get_tool_schemas()) == 6
     assert provider.prefetch("cat", session_id="s1", seconds=0.05) == ""
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < GIVE_UP
     gate.set()
     provider.sync_turn("My cat is called Minka.", "Noted.", session_id="s1", idempotency_key="k1")
     assert "Minka" in provider.prefetch("My cat is called", session_id="s1")
