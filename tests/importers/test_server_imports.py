@@ -31,7 +31,6 @@ from memoranda.storage.home_database import FILE_NAME
 from memoranda.storage.lazy_database import server_url_of
 from memoranda.support.home import Home
 from memoranda.upkeep.migration.migrate import migrate_to_files, migrate_to_server
-from memoranda.upkeep.migration.tables import copy_parts_to_files, copy_parts_to_server
 from tests.importers.import_home import Home as ImportHome
 from tests.importers.import_home import ListReader, write_lines
 from tests.postgres import Server
@@ -176,8 +175,8 @@ def test_imports_move_with_a_home_to_a_server_and_back(tmp_path: Path, postgres_
     """Every row is there, each user can undo on the server, and a home that was copied back has the same rows."""
     home, back = _filled_home(tmp_path / "home"), Home(tmp_path / "back")
     ignore = lambda *_: None  # noqa: E731
-    migrate_to_server(home, postgres_url, ignore, lambda: copy_parts_to_server(home, postgres_url, ignore))
-    migrate_to_files(postgres_url, back, ignore, lambda: copy_parts_to_files(postgres_url, back, ignore))
+    migrate_to_server(home, postgres_url, ignore)
+    migrate_to_files(postgres_url, back, ignore)
     assert _rows(back.root) == _rows(home.root)
     assert len(_rows(back.root)["import_proposals"]) == 2
     ana = _Node(home.root, postgres_url, "ana")

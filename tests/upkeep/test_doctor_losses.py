@@ -22,7 +22,6 @@ from memoranda.upkeep.backup.archive import BackupOptions, write_backup
 from memoranda.upkeep.backup.restore import restore_backup
 from memoranda.upkeep.doctor import examine
 from memoranda.upkeep.migration.migrate import migrate_to_files, migrate_to_server
-from memoranda.upkeep.migration.tables import copy_parts_to_files, copy_parts_to_server
 from tests.upkeep.sync.machines import Machine
 
 JOURNALS = ("memories/journal.jsonl", "skills/.journal.jsonl", "memories/users/u-ana/journal.jsonl")
@@ -196,13 +195,9 @@ def test_a_home_without_markers_has_no_damage(home: Home) -> None:
 
 def test_a_home_that_moved_to_a_server_and_back_has_no_damage(home: Home, tmp_path: Path, postgres_url: str) -> None:
     """Checksums travel with the lines and the deliveries."""
-    migrate_to_server(
-        home, postgres_url, lambda *_: None, lambda: copy_parts_to_server(home, postgres_url, lambda *_: None)
-    )
+    migrate_to_server(home, postgres_url, lambda *_: None)
     back = Home.at(tmp_path / "back")
-    migrate_to_files(
-        postgres_url, back, lambda *_: None, lambda: copy_parts_to_files(postgres_url, back, lambda *_: None)
-    )
+    migrate_to_files(postgres_url, back, lambda *_: None)
     assert _issues(home) == []
     assert _issues(back) == []
     with closing(Outbox(back.root)) as outbox:

@@ -11,7 +11,7 @@ from memoranda.storage.engine import Engine
 from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.storage.orphaned_wal import database_exists
 from memoranda.storage.schema import Schema
-from memoranda.storage.sqlite.engine import StoreGuard, open_sqlite_engine
+from memoranda.storage.sqlite.engine import open_sqlite_engine
 
 if TYPE_CHECKING:
     from memoranda.storage.postgres.engine import PostgresEngine
@@ -28,18 +28,13 @@ class LazyDatabase:
         *,
         server_url: str = "",
         wait: float = 10.0,
-        guard: StoreGuard | None = None,
     ) -> None:
-        """`server_url` names the server that has the tables instead of the file. `wait` is how long locks may take.
-
-        A `guard` recognises the file.
-        """
+        """`server_url` names the server that has the tables instead of the file. `wait` is how long locks may take."""
         self.path = path
         self.server_url = server_url
         self._schema = schema
         self._application_id = application_id
         self._wait = wait
-        self._guard = guard
         self._opening = ForkLock()
         self._engine: Engine | None = None
 
@@ -62,7 +57,7 @@ class LazyDatabase:
 
     def _open(self) -> Engine:
         if not self.server_url:
-            return open_sqlite_engine(self.path, self._schema, self._application_id, wait=self._wait, guard=self._guard)
+            return open_sqlite_engine(self.path, self._schema, self._application_id, wait=self._wait)
         return open_server_engine(self.server_url, self._schema, lock_timeout=self._wait)
 
 

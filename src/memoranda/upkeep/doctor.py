@@ -15,7 +15,7 @@ from memoranda.external.loading.discovery import discover, find_by_name
 from memoranda.home import config
 from memoranda.home.memory_store import CuratedMemories
 from memoranda.home.session_db import SessionDB
-from memoranda.memory.checkpoints.store import check_server_checkpoints, checked_checkpoints, open_checkpoints
+from memoranda.memory.checkpoints.store import checked_checkpoints
 from memoranda.memory.curated import health_checks
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.record import health as session_health
@@ -179,7 +179,6 @@ def _check_server_parts(home: Home, loaded: config.Config, deep: Progress | None
         checks: list[Callable[[str], Iterator[HealthIssue]]] = [
             lambda url: _check_curated(home, loaded, url, deep),
             lambda url: check_notifications(home.root, home.config_file, url),
-            lambda url: _check_checkpoints(home.root, home.config_file, url),
             lambda url: check_parts(home.root, loaded.providers, home.config_file, url),
         ]
         for check in checks:
@@ -211,11 +210,6 @@ def _check_curated(home: Home, loaded: config.Config, url: str, deep: Progress |
             "note", home.config_file, f"names a server with curated memory of {len(users):,} users, of which "
             f"{len(checked):,} were checked", "'memoranda doctor --deep' checks all of them",
         )  # fmt: skip
-
-
-def _check_checkpoints(home: Path, setting: Path, url: str) -> Iterator[HealthIssue]:
-    with closing(open_checkpoints(home, url)) as database:
-        yield from check_server_checkpoints(setting, database.open().acting_for(None, everyone=True))
 
 
 def _rebuild_server_index(home: Home, url: str) -> None:

@@ -10,8 +10,7 @@ from pathlib import Path
 from memoranda.storage.engine import Engine
 from memoranda.storage.health import CheckedDatabase, take_rows
 from memoranda.storage.home_database import APPLICATION_ID, FILE_NAME, HomeDatabase, HomeEngine
-from memoranda.storage.lazy_database import open_server_engine
-from memoranda.storage.orphaned_wal import database_exists
+from memoranda.storage.lazy_database import LazyDatabase
 from memoranda.storage.salvage.rebuild import DamagedDatabase
 from memoranda.storage.schema import STATE_META, Schema
 from memoranda.storage.sqlite.database import Database
@@ -20,11 +19,17 @@ from memoranda.support.health_issues import HealthIssue
 
 def component_schemas() -> list[Schema]:
     """The tables of every part of a home that keeps data on a server."""
-    from memoranda.memory.checkpoints.schema import SCHEMA as CHECKPOINTS  # noqa: PLC0415
     from memoranda.memory.curated.schema import SCHEMA as CURATED  # noqa: PLC0415
     from memoranda.memory.record.schema import SCHEMA as RECORD  # noqa: PLC0415
 
-    return [RECORD, CURATED, CHECKPOINTS, *home_schemas()]
+    return [RECORD, CURATED, *part_schemas()]
+
+
+def part_schemas() -> list[Schema]:
+    """The parts beside the record and curated memory: those in `home.db`, and checkpoints in a file of their own."""
+    from memoranda.memory.checkpoints.schema import SCHEMA as CHECKPOINTS  # noqa: PLC0415
+
+    return [*home_schemas(), CHECKPOINTS]
 
 
 def home_schemas() -> list[Schema]:
@@ -40,15 +45,22 @@ def home_schemas() -> list[Schema]:
     return [REVIEWS, USAGE, SERVICE, IMPORTS, OUTBOX, SENT, FACTS]
 
 
+def part_database(root: Path, schema: Schema, url: str = "") -> LazyDatabase:
+    """The tables of a part, in a file of the home or on a server."""
+    from memoranda.memory.checkpoints.schema import SCHEMA as CHECKPOINTS  # noqa: PLC0415
+    from memoranda.memory.checkpoints.store import open_checkpoints  # noqa: PLC0415
+
+    return open_checkpoints(root, url) if schema is CHECKPOINTS else HomeDatabase(root, schema, server_url=url)
+
+
 def opened_parts(root: Path, urls: Iterable[str] = ()) -> Iterator[tuple[Engine, Schema]]:
-    """Each part in `home.db`, if there is one, and on servers, for everyone; closed at the end."""
+    """Each part in the files of a home, if it has them, and on servers, for everyone; closed at the end."""
     with ExitStack() as stack:
-        for schema in home_schemas() if database_exists(root / FILE_NAME) else ():
-            yield stack.enter_context(closing(HomeDatabase(root, schema))).open(), schema
-        for url in dict.fromkeys(filter(None, urls)):
-            for schema in home_schemas():
-                engine = stack.enter_context(closing(open_server_engine(url, schema)))
-                yield engine.acting_for(None, everyone=True), schema
+        for url in ("", *dict.fromkeys(filter(None, urls))):
+            for schema in part_schemas():
+                database = stack.enter_context(closing(part_database(root, schema, url)))
+                if database.exists():
+                    yield database.open().acting_for(None, everyone=True), schema
 
 
 def users_with_rows(root: Path, url: str) -> set[str]:
@@ -70,11 +82,13 @@ def check_parts(root: Path, in_use: Sequence[str], setting: Path = Path(), url: 
     from memoranda.external.checks import check_jobs  # noqa: PLC0415
     from memoranda.external.holographic.health import check_facts  # noqa: PLC0415
     from memoranda.importers.state.schema import check_imports  # noqa: PLC0415
+    from memoranda.memory.checkpoints.store import check_server_checkpoints  # noqa: PLC0415
 
     yield from check_reviews(root, setting, url)
     yield from check_imports(root, setting, url)
     yield from check_jobs(root, setting, url, in_use)
     yield from check_facts(root, setting, url)
+    yield from check_server_checkpoints(root, setting, url) if url else ()
 
 
 class CheckedHome(CheckedDatabase):

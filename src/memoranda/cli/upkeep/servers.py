@@ -15,7 +15,7 @@ from memoranda.home.config import load, shown_value, store_urls
 from memoranda.support.home import Home, is_server_url
 from memoranda.upkeep.home_tables import component_schemas
 from memoranda.upkeep.migration.migrate import MigrationReport, migrate_to_files, migrate_to_server
-from memoranda.upkeep.migration.tables import Progress, copy_parts_to_files, copy_parts_to_server
+from memoranda.upkeep.migration.tables import Progress
 
 if TYPE_CHECKING:
     from memoranda.home.shards.directory import Directory
@@ -66,10 +66,10 @@ def migrate(source: str, target: str) -> None:
 def _migrate(source: str, target: str, profile: str | None, progress: Progress) -> MigrationReport:
     if source.startswith(_FILES) and is_server_url(target):
         home = _home(source, profile, exists=True)
-        return migrate_to_server(home, target, progress, lambda: copy_parts_to_server(home, target, progress))
+        return migrate_to_server(home, target, progress)
     if is_server_url(source) and target.startswith(_FILES):
         home = _home(target, profile, exists=False)
-        return migrate_to_files(source, home, progress, lambda: copy_parts_to_files(source, home, progress))
+        return migrate_to_files(source, home, progress)
     raise click.UsageError("Name a home as sqlite:HOME and a server as postgresql://user@host/database.")
 
 

@@ -1,4 +1,4 @@
-"""Finds a text in the checkpoints of a user and overwrites it, and deletes all checkpoints of a user.
+"""Finds a text in the checkpoints of a user and overwrites it.
 
 A checkpoint is opaque, so its bytes are searched. Asterisks take the place of the text and keep its length, which
 leaves a serialized value valid. A serializer that encrypts or compresses hides the text; then only the thread or the
@@ -62,17 +62,6 @@ class CheckpointPassages:
                     self._overwrite(connection, each.thread_id, pattern)
         engine.shrink_log()
         return len(passages)
-
-    def count(self) -> int:
-        """How many threads the user has."""
-        return len(self._threads(self._store.engine)) if self._store.exists() else 0
-
-    def delete_all(self) -> None:
-        """Delete every thread of the user."""
-        if self._store.exists():
-            engine = self._store.engine
-            delete_threads(self._store, self._threads(engine))
-            engine.shrink_log()
 
     def _threads(self, engine: Engine) -> list[str]:
         with engine.reading() as connection:

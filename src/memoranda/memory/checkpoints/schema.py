@@ -5,7 +5,7 @@ their values, so a value is stored once per thread, named by its hash, and a che
 hash nor an index covers has a checksum, by which a changed bit is noticed.
 """
 
-from memoranda.storage.schema import Column, Schema, ServerTables, Table
+from memoranda.storage.schema import Column, Forgetting, Schema, ServerTables, Table
 
 APPLICATION_ID = int.from_bytes(b"MemC", "big")
 FILE_NAME = "checkpoints.db"
@@ -92,4 +92,6 @@ SCHEMA = Schema(
         f"CREATE UNIQUE INDEX IF NOT EXISTS idx_checkpoint_writes ON checkpoint_writes({', '.join(WRITE_KEY)})",
     ),
     server=ServerTables(user_tables=tuple((table.name, "user_id") for table in TABLES)),
+    # Texts are in opaque values, which `passages.py` overwrites.
+    forgetting=Forgetting(texts=frozenset()),
 )

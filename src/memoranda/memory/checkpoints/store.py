@@ -11,6 +11,7 @@ import json
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -341,11 +342,12 @@ def checked_checkpoints(home: Path) -> CheckedDatabase:
     return replace(plain_store(path, APPLICATION_ID, SCHEMA, "rows of checkpoints"), check_content=check_content)
 
 
-def check_server_checkpoints(setting: Path, engine: Engine) -> Iterator[HealthIssue]:
+def check_server_checkpoints(home: Path, setting: Path, url: str) -> Iterator[HealthIssue]:
     """Check the tables of a server; `setting` is the file that names it."""
     remedy = "restore the tables from a backup of the server, or resume those threads from an earlier checkpoint"
-    for problem in _find_problems(engine):
-        yield HealthIssue("error", setting, f"names a server with {problem}", remedy)
+    with closing(open_checkpoints(home, url)) as database:
+        for problem in _find_problems(database.open().acting_for(None, everyone=True)):
+            yield HealthIssue("error", setting, f"names a server with {problem}", remedy)
 
 
 def _find_problems(database: Database | Engine) -> Iterator[str]:

@@ -13,7 +13,6 @@ from memoranda.external.holographic.shared_facts import CACHE
 from memoranda.home import config
 from memoranda.home.memory_store import CuratedMemories
 from memoranda.home.session_db import SessionDB
-from memoranda.memory.checkpoints.passages import users_with_checkpoints
 from memoranda.memory.checkpoints.store import open_checkpoints
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import open_store
@@ -148,9 +147,6 @@ def _users_in_store(home: Home, server_url: str) -> set[str]:
     if location is not None:
         with closing(open_store(location)) as store, closing(memories_of(home, server_url)) as memories:
             found |= {*store.passages.users(), *store.item_passages.users(), *memories.users()}
-    with closing(checkpoints_of(home, server_url)) as checkpoints:
-        if checkpoints.exists():
-            found |= {*users_with_checkpoints(checkpoints.open().acting_for(None, everyone=True))}
     return {name for name in found if name}
 
 

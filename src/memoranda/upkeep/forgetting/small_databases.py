@@ -151,18 +151,17 @@ class PartTables:
             if changed:
                 _erase(engine)
 
-    def count_rows_of_user(self) -> dict[str, int]:
-        """How many rows each table has of the user of the scope, who is not the owner."""
-        counts: dict[str, int] = {}
+    def find_rows_of_user(self) -> list[ForgetPlace]:
+        """The tables with rows of the user of the scope, who is not the owner."""
+        found = []
         for engine, schema in self._parts():
             for table, user in _user_tables(schema).items():
                 with engine.reading() as connection:
                     (count,) = connection.execute(
                         f"SELECT count(*) FROM {table} WHERE {user} = ?", (self._scope.user,)
                     ).fetchone()
-                if count:
-                    counts[table] = counts.get(table, 0) + int(count)
-        return counts
+                found += [ForgetPlace(schema.name, table, int(count), "remove")] if count else []
+        return found
 
     def remove_user(self) -> None:
         """Delete the rows of the user of the scope, or what they say about the user."""

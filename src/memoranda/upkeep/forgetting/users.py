@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.external.holographic.shared_facts import cache_path
-from memoranda.memory.checkpoints.passages import CheckpointPassages
-from memoranda.memory.checkpoints.store import CheckpointStore
 from memoranda.search.recall_log import erase_calls, hook_calls_path, read_calls, recalls_path
 from memoranda.support.home import encode_user_id
 from memoranda.upkeep.forgetting.home_files import COMPANIONS
 from memoranda.upkeep.forgetting.report import ForgetPlace
-from memoranda.upkeep.forgetting.scope import ForgetScope, checkpoints_of, memories_of
+from memoranda.upkeep.forgetting.scope import ForgetScope, memories_of
 from memoranda.upkeep.forgetting.small_databases import PartTables
 
 
@@ -40,22 +38,13 @@ class UserFiles:
             # A directory is listed with the others.
             if not storage.directory.is_absolute() and storage.exists():
                 found.append(ForgetPlace("user", storage.directory.as_posix(), 1, "remove"))
-        with closing(checkpoints_of(self._home, self._server_url)) as checkpoints:
-            threads = CheckpointPassages(CheckpointStore(checkpoints, self._user)).count()
-        found += [ForgetPlace("checkpoints", "threads", threads, "remove")] if threads else []
-        found += [
-            ForgetPlace("databases", table, count, "remove")
-            for table, count in self._tables.count_rows_of_user().items()
-        ]
-        return found
+        return found + self._tables.find_rows_of_user()
 
     def forget(self) -> None:
         """Remove all of it; can be repeated."""
         root = self._home.root
         with closing(memories_of(self._home, self._server_url)) as memories:
             memories.delete(self._user)
-        with closing(checkpoints_of(self._home, self._server_url)) as checkpoints:
-            CheckpointPassages(CheckpointStore(checkpoints, self._user)).delete_all()
         self._tables.remove_user()
         for directory in self._directories():
             shutil.rmtree(directory)

@@ -1,16 +1,14 @@
-"""Copies record, checkpoints and curated memories of a home to a PostgreSQL server, or back, and verifies the copy.
+"""Copies a home to a PostgreSQL server, or back, and verifies the copy.
 
 The source is only read. The target must be empty, or the target of the same migration that was interrupted. Nothing
 may use either of the two meanwhile; the comparison at the end finds out if something did.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from memoranda.errors import HomeError, StorageError
-from memoranda.memory.checkpoints.schema import TABLES as CHECKPOINT_TABLES
-from memoranda.memory.checkpoints.store import open_checkpoints
 from memoranda.memory.curated.schema import SCHEMA as CURATED
 from memoranda.memory.curated.storage import FileStorage, MemoryStorage
 from memoranda.memory.curated.table_storage import TableStorage, users_with_memory
@@ -38,6 +36,8 @@ from memoranda.upkeep.migration.tables import (
     Progress,
     compare_table,
     continue_numbers,
+    copy_parts_to_files,
+    copy_parts_to_server,
     copy_table,
     count_rows,
 )
@@ -100,10 +100,7 @@ TABLES = (
     CopiedTable(ITEM_CHANGES, "seq"),
     CopiedTable(NOTIFICATIONS, "id"),
 )
-CHECKPOINTS = tuple(CopiedTable(table, "id") for table in CHECKPOINT_TABLES)
 _MARK = "memoranda_migration_from"
-CopyParts = Callable[[], dict[str, int]]
-"""Copies the parts of a home that this package does not know; returns how many rows each table has."""
 # What belongs to a store itself, and not to its content.
 _OWN_KEYS = ("memoranda_schema_version", _MARK)
 
@@ -116,25 +113,24 @@ class MigrationReport:
     memories: int
 
 
-def migrate_to_server(home: Home, url: str, progress: Progress, copy_parts: CopyParts = lambda: {}) -> MigrationReport:
+def migrate_to_server(home: Home, url: str, progress: Progress) -> MigrationReport:
     """Copy a home to a server; raises StorageError if the target has another content, or if the copy differs."""
     with _record(home.state_db) as source, _record(url) as target, closing(open_server_engine(url, CURATED)) as tables:
         _claim(source, target, tables)
         counts = _copy_record(source, target, progress)
         continue_numbers(target, TABLES)
-        counts |= _copy_checkpoints(home, url, progress, to_server=True)
         directories = _memory_directories(home, source)
         for number, (user, directory) in enumerate(directories.items()):
             progress("curated memory", number, len(directories))
             storage = TableStorage(lambda: tables, user)
             copy_to_tables(directory, storage)
             compare(directory, storage)
-        counts |= copy_parts()
+        counts |= copy_parts_to_server(home, url, progress)
         _release(target)
     return MigrationReport(counts, len(directories))
 
 
-def migrate_to_files(url: str, home: Home, progress: Progress, copy_parts: CopyParts = lambda: {}) -> MigrationReport:
+def migrate_to_files(url: str, home: Home, progress: Progress) -> MigrationReport:
     """Copy what a server has into a home without conversations and memories; raises as `migrate_to_server` does."""
     is_new = not database_exists(home.state_db)
     if is_new and (home.root / "memories").exists():
@@ -142,7 +138,6 @@ def migrate_to_files(url: str, home: Home, progress: Progress, copy_parts: CopyP
     with _record(url) as source, _record(home.state_db) as target, closing(open_server_engine(url, CURATED)) as tables:
         _claim(source, target, None)
         counts = _copy_record(source, target, progress)
-        counts |= _copy_checkpoints(home, url, progress, to_server=False)
         users: list[str | None] = [None, *users_with_memory(tables)]
         copied = 0
         for user in users:
@@ -153,7 +148,7 @@ def migrate_to_files(url: str, home: Home, progress: Progress, copy_parts: CopyP
                 copy_to_files(storage, directory)
                 compare(directory, storage)
                 copied += 1
-        counts |= copy_parts()
+        counts |= copy_parts_to_files(url, home, progress)
         _release(target)
     return MigrationReport(counts, copied)
 
@@ -187,23 +182,6 @@ def _copy_record(source: Engine, target: Engine, progress: Progress) -> dict[str
         compare_table(source, target, copied, progress)
     meta = {key: value for key, value in _meta(source).items() if not _is_own(key)}
     _set_meta(target, meta)
-    return counts
-
-
-def _copy_checkpoints(home: Home, url: str, progress: Progress, *, to_server: bool) -> dict[str, int]:
-    """Copy the checkpoints of agent frameworks; nothing happens if the source has none."""
-    with closing(open_checkpoints(home.root)) as file, closing(open_checkpoints(home.root, url)) as server:
-        if to_server and not file.exists():
-            return {}
-        there = server.open().acting_for(None, everyone=True)
-        if not to_server and not any(count_rows(there, copied.table.name) for copied in CHECKPOINTS):
-            return {}
-        source, target = (file.open(), there) if to_server else (there, file.open())
-        counts = {copied.table.name: copy_table(source, target, copied, progress) for copied in CHECKPOINTS}
-        for copied in CHECKPOINTS:
-            compare_table(source, target, copied, progress)
-        if to_server:
-            continue_numbers(target, CHECKPOINTS)
     return counts
 
 

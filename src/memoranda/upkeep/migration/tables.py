@@ -1,7 +1,6 @@
 """Copies the rows of tables from one engine to another, in short transactions, and compares the two.
 
-`copy_parts_to_server` and `copy_parts_to_files` do so for the parts of a home beside its record: spending, reviews,
-keys and audit log, waiting deliveries, facts, what vendors have received, and imports.
+`copy_parts_to_server` and `copy_parts_to_files` do so for all parts of a home beside its record and curated memory.
 """
 
 import hashlib
@@ -17,15 +16,12 @@ from memoranda.memory.record.notifications import FeedHeads
 from memoranda.memory.record.record import open_record
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
-from memoranda.storage.home_database import FILE_NAME as HOME_FILE
-from memoranda.storage.home_database import HomeDatabase
 from memoranda.storage.lazy_database import LazyDatabase
-from memoranda.storage.orphaned_wal import database_exists
 from memoranda.storage.position import Position
 from memoranda.storage.schema import Schema, Table
 from memoranda.storage.state_meta import read_meta
 from memoranda.support.home import Home
-from memoranda.upkeep.home_tables import home_schemas
+from memoranda.upkeep.home_tables import opened_parts, part_database, part_schemas
 
 _BATCH = 500
 Progress = Callable[[str, int, int], None]
@@ -130,13 +126,13 @@ def continue_numbers(target: Engine, tables: Sequence[CopiedTable]) -> None:
 def copy_parts_to_server(home: Home, url: str, progress: Progress) -> dict[str, int]:
     """Copy the parts that a home has to a server, and verify them; returns how many rows each table has."""
     counts: dict[str, int] = {}
-    for schema in home_schemas() if database_exists(home.root / HOME_FILE) else ():
-        with _opened(HomeDatabase(home.root, schema)) as file, _opened(_on_server(home, schema, url)) as server:
-            if schema.name == imports.SCHEMA.name and _are_of_another_store(file, server):
-                continue
+    for file, schema in opened_parts(home.root):
+        if not _has_rows(file, schema) or (schema is imports.SCHEMA and _are_of_another_store(file, url)):
+            continue
+        with _opened(part_database(home.root, schema, url)) as server:
             counts |= _copy(schema.tables, file, server, progress)
             continue_numbers(server, _copied(schema.tables))
-            if schema.name == outbox.SCHEMA.name:
+            if schema is outbox.SCHEMA:
                 counts[outbox.POSITIONS.name] = _positions_to_server(url, file, server)
     return counts
 
@@ -144,14 +140,21 @@ def copy_parts_to_server(home: Home, url: str, progress: Progress) -> dict[str, 
 def copy_parts_to_files(url: str, home: Home, progress: Progress) -> dict[str, int]:
     """Copy the parts that a server has into a home, and verify them; returns how many rows each table has."""
     counts: dict[str, int] = {}
-    for schema in home_schemas():
-        with _opened(_on_server(home, schema, url)) as server, _opened(HomeDatabase(home.root, schema)) as file:
-            if schema.name == imports.SCHEMA.name:
-                _assign_imports(server, file)
-            counts |= _copy(schema.tables, server, file, progress)
-            if schema.name == outbox.SCHEMA.name:
-                counts[outbox.POSITIONS.name] = _positions_to_files(url, server, file)
+    for schema in part_schemas():
+        with _opened(part_database(home.root, schema, url)) as server:
+            if not _has_rows(server, schema):
+                continue
+            with _opened(part_database(home.root, schema)) as file:
+                if schema is imports.SCHEMA:
+                    _assign_imports(server, file)
+                counts |= _copy(schema.tables, server, file, progress)
+                if schema is outbox.SCHEMA:
+                    counts[outbox.POSITIONS.name] = _positions_to_files(url, server, file)
     return counts
+
+
+def _has_rows(engine: Engine, schema: Schema) -> bool:
+    return any(count_rows(engine, table.name) for table in schema.tables)
 
 
 def _copy(tables: Sequence[Table], source: Engine, target: Engine, progress: Progress) -> dict[str, int]:
@@ -167,19 +170,15 @@ def _copied(tables: Sequence[Table]) -> list[CopiedTable]:
     return [CopiedTable(table, table.columns[0].name) for table in tables if table is not outbox.POSITIONS]
 
 
-def _on_server(home: Home, schema: Schema, url: str) -> HomeDatabase:
-    return HomeDatabase(home.root, schema, server_url=url)
-
-
 @contextmanager
 def _opened(database: LazyDatabase) -> Iterator[Engine]:
     with closing(database):
         yield database.open().acting_for(None, everyone=True)
 
 
-def _are_of_another_store(file: Engine, server: Engine) -> bool:
+def _are_of_another_store(file: Engine, url: str) -> bool:
     """Whether the imports of a home went into a store that was deleted since."""
-    with file.reading() as here, server.reading() as there:
+    with closing(open_record(url)) as record, file.reading() as here, record.reading() as there:
         return imports.store_of_imports(here) not in (None, read_meta(there, "store_id"))
 
 
