@@ -226,7 +226,7 @@ def test_a_home_and_a_user_get_only_their_own(tmp_path: Path, hooks: HookProcess
     assert other.prompt() == "" and _answered_by(other) is None
 
 
-@pytest.mark.parametrize("value", ["off", "false", "0"])
+@pytest.mark.parametrize("value", ["off", *(pytest.param(each, marks=pytest.mark.torture) for each in ("false", "0"))])
 def test_no_helper_is_started_when_it_is_turned_off(home: Path, value: str) -> None:
     """In the environment or in config.yaml."""
     for hooks in (HookProcesses(home, MEMORANDA_HOOKS_HELPER=value), HookProcesses(home)):
@@ -325,7 +325,14 @@ def _listen(hooks: HookProcesses, reply: Callable[[socket.socket], None]) -> soc
 
 @pytest.mark.parametrize(
     "said",
-    [b"", b"\0\0", b"\0\0\0\x05nonsense", b"\xff" * 100, b"\0\0\0\x0f" + 3 * b"\0\0\0\x01x", b"HTTP/1.1 200 OK\r\n"],
+    [
+        b"",
+        b"\0\0\0\x0f" + 3 * b"\0\0\0\x01x",
+        *(
+            pytest.param(each, marks=pytest.mark.torture)
+            for each in (b"\0\0", b"\0\0\0\x05nonsense", b"\xff" * 100, b"HTTP/1.1 200 OK\r\n")
+        ),
+    ],
 )
 def test_a_nonsensical_answer_is_not_given_to_the_host(hooks: HookProcesses, said: bytes) -> None:
     """The hook does the work itself."""

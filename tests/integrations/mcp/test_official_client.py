@@ -15,8 +15,15 @@ from tests.integrations.mcp.official_client import Era, Transport, client, run
 
 pytestmark = pytest.mark.slow
 
+# Each transport and each version of the protocol once; all combinations in `make torture`.
 _everywhere = pytest.mark.parametrize(
-    ("transport", "era"), [("stdio", "auto"), ("stdio", "legacy"), ("http", "auto"), ("http", "legacy")]
+    ("transport", "era"),
+    [
+        ("stdio", "auto"),
+        pytest.param("stdio", "legacy", marks=pytest.mark.torture),
+        pytest.param("http", "auto", marks=pytest.mark.torture),
+        ("http", "legacy"),
+    ],
 )
 
 
