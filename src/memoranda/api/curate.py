@@ -9,7 +9,7 @@ from memoranda.errors import MemorandaError
 from memoranda.memory.curated.settings import project_in
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.types import CurateAnswer, CuratedChange
-from memoranda.upkeep.curator.curate import CURATOR, Curator, CuratorRun
+from memoranda.upkeep.curator.curate import CURATOR, Curator, CuratorRun, note_run
 from memoranda.upkeep.curator.rules import CuratorChange
 from memoranda.upkeep.curator.wordings import ModelWordings
 
@@ -60,18 +60,27 @@ def _as_data(change: CuratorChange) -> CuratedChange:
 
 
 def curate_if_due(services: HomeServices, store: MemoryStore, user: str | None, directory: Path | None) -> None:
-    """Curate if something changed since the last run, and that is a day ago; the caller never waits for a failure."""
+    """Run the curator as `curate.mode` says, if something changed since the last run, and that is a day ago.
+
+    The journal has what a run did, or that it found nothing or only proposes something. A failure is logged.
+    """
+    is_auto = services.config.curate.mode == "auto"
     try:
-        if _is_due(store):
-            curate(services, store, user, apply=True, directory=directory)
+        if not _is_due(store):
+            return
+        answer = curate(services, store, user, apply=is_auto, directory=directory, model=is_auto)
+        if not answer.get("applied"):
+            count = len(answer["changes"])
+            note_run(
+                store, f"proposes {count} change{'s' if count > 1 else ''}" if count else "found nothing to tidy up"
+            )
     except (MemorandaError, OSError) as error:
         _log.warning("The curator left memory as it is: %s", error)
 
 
 def _is_due(store: MemoryStore) -> bool:
-    changes = list(store.journal.changes())
-    last = next((change for change in reversed(changes) if change.actor == CURATOR.actor), None)
-    if last is None:
-        return bool(changes)
-    age = datetime.now(UTC) - datetime.fromisoformat(last.at)
-    return age >= _INTERVAL and changes[-1].number != last.number
+    newest = store.journal.last()
+    if newest is None or newest.actor == CURATOR.actor:
+        return False
+    runs = [change for change in store.journal.changes() if change.actor == CURATOR.actor]
+    return not runs or datetime.now(UTC) - datetime.fromisoformat(runs[-1].at) >= _INTERVAL

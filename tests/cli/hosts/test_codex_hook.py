@@ -1,6 +1,7 @@
 """The hooks answer Codex as they answer Claude Code, with the payloads and the rollouts of Codex 0.166."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import memoranda
 from memoranda.integrations.hooks.answers import answer_event, read_payload
 from memoranda.integrations.hooks.capture import capture_transcript
 from memoranda.integrations.hooks.home_config import HomeConfig
+from memoranda.storage.files.journal import without_checksum
 from tests.cli.terminal import Terminal
 
 _ID = "01a1e28e-afdb-7d62-a732-63e077ba6649"
@@ -85,3 +87,33 @@ def test_a_sub_agent_is_recorded_when_it_stops(tmp_path: Path) -> None:
         session = memory.sessions.get_session(f"codex-{_AGENT}")
         assert session is not None
         assert session["parent_session_id"] == f"codex-{_ID}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mode", "note"), [("auto", "curated: superseded"), ("propose", "proposes 1 change")])
+def test_the_end_of_a_session_runs_the_curator_once_a_day_if_something_changed(
+    tmp_path: Path, mode: str, note: str
+) -> None:
+    """The end of a turn does not; a run that changed nothing is remembered, too."""
+    transcript, terminal = _rollout(tmp_path, _ID, _TURNS[:1]), Terminal(tmp_path / "home")
+    old, new = "Staging server: 10.2.0.14", "Staging server: 10.2.0.31"
+    terminal.ok("config", "set", "curate.mode", mode)
+    terminal.ok("remember", old)
+    runs = []
+    for event in ("SessionEnd", "SessionEnd", "Stop"):
+        terminal.ok("hook", "codex", event, "--wait", input=_payload(event, transcript).decode())
+        with memoranda.open(tmp_path / "home") as memory:
+            runs.append([change.note for change in memory.curated.journal.changes() if change.actor == "curator"])
+    assert runs == [["found nothing to tidy up"]] * 3
+    journal = tmp_path / "home" / "memories" / "journal.jsonl"
+    # As if the first run was two days ago.
+    lines = [without_checksum(line) for line in journal.read_bytes().splitlines()]
+    line = re.sub(rb'"at":"\d{4}', b'"at":"2020', lines.pop())
+    journal.write_bytes(b"".join(each + b"\n" for each in (*lines, line)))
+    terminal.ok("remember", new)
+    for _ in range(2):
+        terminal.ok("hook", "codex", "SessionEnd", "--wait", input=_payload("SessionEnd", transcript).decode())
+    with memoranda.open(tmp_path / "home") as memory:
+        notes = [change.note for change in memory.curated.journal.changes() if change.actor == "curator"]
+        assert len(notes) == 2 and notes[1].startswith(note)
+        assert memory.entries() == ((new,) if mode == "auto" else (old, new))

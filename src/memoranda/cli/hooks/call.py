@@ -11,7 +11,14 @@ import time
 
 from memoranda.cli.hooks.process import CAPTURE, HookOptions, write_answer
 from memoranda.integrations.hooks.answers import HookPayload, read_payload
-from memoranda.integrations.hooks.events import ANSWERED_EVENTS, CAPTURE_EVENTS, HOSTS, PLUGIN_HOSTS, TOOL_CALL
+from memoranda.integrations.hooks.events import (
+    ANSWERED_EVENTS,
+    CAPTURE_EVENTS,
+    HOSTS,
+    PLUGIN_HOSTS,
+    SESSION_END,
+    TOOL_CALL,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -124,7 +131,12 @@ class HookCall:
             from memoranda.cli.hooks.process import start_detached  # noqa: PLC0415
 
             session = ["--session", self._payload.session_id] if self._payload.session_id else []
-            start_detached([self._options.host, CAPTURE, "--transcript", path, *session, *self._home_options()])
+            ended = ["--ended", where] if (where := self._ended_in()) else []
+            start_detached([self._options.host, CAPTURE, "--transcript", path, *session, *ended, *self._home_options()])
+
+    def _ended_in(self) -> str:
+        """Where the session worked that ends with this event; "" for other events."""
+        return (self._payload.directory or os.getcwd()) if self._payload.event == SESSION_END else ""
 
     def _capture(self, transcript: "Path") -> None:
         from memoranda.api.memory import open_memory  # noqa: PLC0415
@@ -145,6 +157,12 @@ class HookCall:
         ):
             session = options.session or self._payload.session_id
             summary = capture_transcript(memory, transcript, options.host, session)
+            if (worked_in := options.ended or self._ended_in()) and memory.config.curate.mode != "off":
+                from pathlib import Path  # noqa: PLC0415
+
+                from memoranda.api.curate import curate_if_due  # noqa: PLC0415
+
+                curate_if_due(memory.services, memory.curated, options.user, Path(worked_in))
         if summary is not None and summary.problem_count:
             first = summary.problems[0].text
             self._log_error(f"{summary.problem_count} lines of {transcript} could not be read; the first: {first}")

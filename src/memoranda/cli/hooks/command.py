@@ -93,12 +93,13 @@ def _event_command(host: str) -> click.Command:
     @click.option("--wait", is_flag=True, help="Answer and import before exiting, however long it takes.")
     @click.option("--transcript", default="", hidden=True)
     @click.option("--session", default="", hidden=True)
+    @click.option("--ended", default="", hidden=True)
     @memory_options
-    def answer(event: str, wait: bool, transcript: str, session: str) -> None:
+    def answer(event: str, wait: bool, transcript: str, session: str, ended: str) -> None:
         invocation = Invocation.current()
         options = HookOptions(host, event, wait=wait, transcript=transcript)
         options.home, options.profile, options.user = invocation.home, invocation.profile, invocation.user
-        options.session = session
+        options.session, options.ended = session, ended
         if not run(options):
             # The thread that is late only reads, and the next update of the index continues where this one stopped.
             os._exit(0)

@@ -20,13 +20,13 @@ PLUGIN_TIMEOUT = 4.0
 TOOL_TIMEOUT = 20.0
 CAPTURE = "capture"
 HELPER = "helper"
-_VALUE_OPTIONS = frozenset({"--home", "--profile", "--session", "--transcript", "--user"})
+_VALUE_OPTIONS = frozenset({"--ended", "--home", "--profile", "--session", "--transcript", "--user"})
 
 
 class HookOptions:
     """The arguments of the command: the host, its event, and the options."""
 
-    __slots__ = ("event", "home", "host", "profile", "session", "transcript", "user", "wait")
+    __slots__ = ("ended", "event", "home", "host", "profile", "session", "transcript", "user", "wait")
 
     def __init__(self, host: str, event: str, *, wait: bool = False, transcript: str = "") -> None:
         self.host = host
@@ -34,6 +34,8 @@ class HookOptions:
         self.wait = wait
         self.transcript = transcript
         self.session = ""
+        self.ended = ""
+        """Where the session worked, if it has ended."""
         self.home: str | None = None
         self.profile: str | None = None
         self.user: str | None = None

@@ -71,7 +71,7 @@ def _waiting(memory: Memory) -> dict[str, int]:
     mode = memory.config.curate.mode
     return {
         "proposals": len(memory.curated.proposals.all()),
-        "curator": 0 if mode == "off" else len(memory.curate()["changes"]),
+        "curator": 0 if mode == "off" else len(memory.curate(model=False)["changes"]),
     }
 
 

@@ -18,9 +18,9 @@ SEARCH_TOOL = "memoranda_search"
 
 HOOK_HOSTS = ("claude-code", "codex", "gemini-cli", "opencode", "cursor")
 HOSTS = (*HOOK_HOSTS, *PLUGIN_HOSTS)
-SESSION_START, USER_PROMPT = "SessionStart", "UserPromptSubmit"
+SESSION_START, USER_PROMPT, SESSION_END = "SessionStart", "UserPromptSubmit", "SessionEnd"
 ANSWERED_EVENTS = frozenset({SESSION_START, USER_PROMPT})
-CAPTURE_EVENTS = frozenset({"Stop", "SubagentStop", "PreCompact", "SessionEnd"})
+CAPTURE_EVENTS = frozenset({"Stop", "SubagentStop", "PreCompact", SESSION_END})
 # What other hosts call these events.
 EVENT_NAMES = {
     "BeforeAgent": USER_PROMPT,
@@ -29,7 +29,7 @@ EVENT_NAMES = {
     "beforeSubmitPrompt": USER_PROMPT,
     "stop": "Stop",
     "subagentStop": "SubagentStop",
-    "sessionEnd": "SessionEnd",
+    "sessionEnd": SESSION_END,
 }
 
 

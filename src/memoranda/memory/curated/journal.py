@@ -28,6 +28,7 @@ MemoryAction = Literal[
     "revoke",  # a person revoked that
     "confirm",  # a person said that an entry is still true; `note` is its handle
     "until",  # an entry got another last day
+    "curate",  # a run of the curator that changed nothing; `note` says what it found
     "move",  # an entry left for another target, or came from it; `note` names it
     "void",  # the change named by `refers_to` was journalled but never reached the file
 ]  # fmt: skip

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from memoranda.memory.curated.facts import EntryFacts, Use
+from memoranda.memory.curated.journal import next_change
 from memoranda.memory.curated.operations import EntryPlan, MemoryRefusal, rewrite_edits
 from memoranda.memory.curated.settings import Target, file_name, is_project, project_in
 from memoranda.memory.curated.store import MemoryStore
@@ -124,6 +125,12 @@ class Curator:
         here = project_of(self.directory)
         is_here = here is not None and matching_projects([project_in(target)], here)
         return self.directory if is_here else None
+
+
+def note_run(store: MemoryStore, note: str) -> None:
+    """Journal a run that changed nothing, so that the next one waits until something has changed."""
+    with store.exclusive():
+        store.journal.append([next_change(store.journal.last(), "memory", "curate", CURATOR, (), None, note=note)])
 
 
 def _request(planned: _TargetPlan) -> WriteRequest:
