@@ -34,6 +34,14 @@ class _Longer(_Lazy):
     more: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    default_asked: str
+    missing: tuple[str, ...] = ()
+    asked: dict[str, int] = dataclasses.field(default_factory=dict)
+    set_missing: int = 7
+
+
 @dataclass(slots=True)
 class _Counter:
     start: int
@@ -42,6 +50,12 @@ class _Counter:
 
     def __post_init__(self) -> None:
         self.length = self.start + len(self.seen)
+
+
+def test_a_field_may_have_any_name() -> None:
+    """None of them changes the default of another."""
+    found = _Found("x", ("y",))
+    assert (found.default_asked, found.missing, found.asked, found.set_missing) == ("x", ("y",), {}, 7)
 
 
 def test_values_defaults_and_copies_are_those_of_a_dataclass() -> None:

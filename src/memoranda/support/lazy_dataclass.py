@@ -73,22 +73,23 @@ _GENERATED: dict[str, dict[str, bool]] = {
 
 def _generate_init(cls: Any) -> Any:
     parameters, body = ["self"], ["pass"]
-    names: dict[str, Any] = {"missing": dataclasses.MISSING}
+    # Two underscores: a field may be called "missing" or "default_limit".
+    names: dict[str, Any] = {"__missing": dataclasses.MISSING}
     for field in dataclasses.fields(cls):
         if not field.init:
             continue
         name, value = field.name, field.name
-        names[f"set_{name}"] = getattr(cls, name).__set__
+        names[f"__set_{name}"] = getattr(cls, name).__set__
         if field.default_factory is not dataclasses.MISSING:
-            names[f"make_{name}"] = field.default_factory
-            parameters.append(f"{name}=missing")
-            value = f"make_{name}() if {name} is missing else {name}"
+            names[f"__make_{name}"] = field.default_factory
+            parameters.append(f"{name}=__missing")
+            value = f"__make_{name}() if {name} is __missing else {name}"
         elif field.default is not dataclasses.MISSING:
-            names[f"default_{name}"] = field.default
-            parameters.append(f"{name}=default_{name}")
+            names[f"__default_{name}"] = field.default
+            parameters.append(f"{name}=__default_{name}")
         else:
             parameters.append(name)
-        body.append(f"set_{name}(self, {value})")
+        body.append(f"__set_{name}(self, {value})")
     if hasattr(cls, "__post_init__"):
         body.append("self.__post_init__()")
     exec(f"def __init__({', '.join(parameters)}):\n " + "\n ".join(body), names)
