@@ -53,6 +53,24 @@ def test_only_the_newest_part_of_a_session_is_removed(home: Home) -> None:
     assert home.everything() == before
 
 
+def test_the_file_is_as_small_as_before_the_import(tmp_path: Path) -> None:
+    """The space of what was removed returns to the file system, without a command of its own."""
+    home = Home(tmp_path / "home")
+    _import(home, "one", ImportedConversation("a"), _said(1))
+    before = _size(home)
+    _import(home, "two", ImportedConversation("b"), *[_said(number, "words " * 1000) for number in range(2, 100)])
+    assert _size(home) > before + 400_000
+    _undo(home, "two")
+    assert (home.root / "state.db").stat().st_size < before + 50_000
+    home.store.close()
+
+
+def _size(home: Home) -> int:
+    """The size of the record, with what is in its log."""
+    home.store.deletion.release_space()
+    return (home.root / "state.db").stat().st_size
+
+
 def test_an_id_of_a_removed_message_is_never_used_again(home: Home) -> None:
     """A follower that read the message must not take another one for it."""
     _import(home, "one", ImportedConversation("a"), _said(1))

@@ -101,6 +101,8 @@ class ImportHistory:
             [session.session_id for session in report.sessions if session.session_id not in kept],
             proposals=self._curated is not None,
         )
+        if report.messages:
+            self._store.deletion.release_space()
         return report
 
     def _proposals(self, import_id: str) -> UndoneProposals:
