@@ -1,7 +1,9 @@
 """The forms of Memory, History and Approvals over HTTP: the same checks as the memory tool, and nothing is lost."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
+from typing import Self
 
 import httpx
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from memoranda.memory.curated.operations import Add, Replace
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
+from memoranda.support import origin
 from memoranda.support.canonical_text import digest
 from memoranda.support.origin import PERSON, Origin
 from tests.service.viewer.running_viewer import RunningViewer, form_token, run_viewer
@@ -204,3 +207,61 @@ def test_forms_that_name_nothing_change_nothing(viewer: RunningViewer, path: str
     answer = _send(viewer.client(), path, **fields)
     assert answer.status_code in (404, 422), answer.text
     assert viewer.memory.curated.entries("memory") == (JENKINS,)
+
+
+@pytest.mark.slow
+def test_what_the_curator_proposes_is_shown_done_and_undone(viewer: RunningViewer) -> None:
+    """Only what the page showed is done, as one change; what leaves is listed as a note."""
+    client, curated = viewer.client(), viewer.memory.curated
+    longer = "CI runs on Jenkins, with two agents in the cellar."
+    curated.add("memory", longer, PERSON)
+    page = client.get("/view/memory/tidy").text
+    assert f"<del>{JENKINS}</del>" in page and f"stays: {longer}" in page
+    seen = page.partition('name="seen" value="')[2].partition('"')[0]
+    curated.add("user", "The editor is Helix.", PERSON)
+    curated.add("user", "The editor is Helix, with its own key names.", PERSON)
+    late = _send(client, "/view/memory/tidy", seen=seen)
+    assert late.status_code == 409 and "nothing was done" in late.text and JENKINS in curated.entries("memory")
+    seen = late.text.partition('name="seen" value="')[2].partition('"')[0]
+    done = _send(client, "/view/memory/tidy", seen=seen)
+    assert "Saved as change" in done.text
+    assert JENKINS not in curated.entries("memory") and len(curated.entries("user")) == 1
+    assert 'id="notes"' in done.text and JENKINS in done.text.partition('id="notes"')[2]
+    number = done.text.partition("Saved as change ")[2].partition(" ")[0]
+    _send(client, "/view/memory/undo", change=number)
+    assert JENKINS in curated.entries("memory") and len(curated.entries("user")) == 2
+
+
+@pytest.mark.slow
+def test_an_entry_shows_its_last_day_and_how_often_it_was_of_use(viewer: RunningViewer) -> None:
+    """Uses are counted in the conversations since it was written, when the page asks for those of a file."""
+    memory, client = viewer.memory, viewer.client()
+    memory.curated.apply("memory", [Add("The API is frozen.", "2020-01-31")], PERSON)
+    with memory.session() as session, session.turn("Is Jenkins still our CI?") as turn:
+        turn.done("Yes, Jenkins.")
+    page = client.get("/view/memory").text
+    assert "expired 2020-01-31" in page and 'hx-trigger="load"' in page and "used in" not in page
+    counted = client.get("/view/memory", params={"uses": "memory"}).text
+    assert "used in 1 conversation," in counted and "not used since" in counted
+
+
+@pytest.mark.slow
+def test_memory_is_shown_as_it_was_on_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the journal: an entry that was replaced later is there on the day before."""
+    earlier = datetime.now(UTC) - timedelta(days=3)
+
+    class Earlier(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Self:
+            return cls.fromtimestamp(earlier.timestamp(), tz)
+
+    with run_viewer(tmp_path / "home") as viewer:
+        curated, client = viewer.memory.curated, viewer.client()
+        with monkeypatch.context() as patch:
+            patch.setattr(origin, "datetime", Earlier)
+            curated.add("memory", JENKINS, PERSON)
+        curated.apply("memory", [Replace(JENKINS, "CI runs on GitLab.")], PERSON)
+        assert "CI runs on GitLab." in client.get("/view/memory/day").text
+        first = client.get("/view/memory/day", params={"day": 0}).text
+        assert f"<h2>{earlier:%Y-%m-%d}</h2>" in first and JENKINS in first and "GitLab" not in first
+        assert client.get("/view/memory/day", params={"day": "x"}).status_code == 404

@@ -78,6 +78,7 @@ def _fill(service: RunningService, name: str) -> Neighbour:
     message = memory.sessions.append_message(session, "user", f"Where is the {word}? Nobody saw the {word} today.")
     memory.curated.add("memory", f"The {word} is grey.", Origin("agent", session))
     memory.curated.add("user", f"Likes the {word}.", PERSON)
+    memory.curated.add("user", f"likes the {word}", PERSON)
     store = MemoryStore(memory.curated.directory, CuratedSettings(write_approval="propose"))
     store.apply("memory", [Add(f"The {word} nests.")], Origin("agent", session))
     facts = CachedFactStore(home, name)

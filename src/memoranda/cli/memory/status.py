@@ -2,7 +2,6 @@
 
 import time
 from collections import Counter
-from datetime import datetime
 from typing import Any
 
 import click
@@ -16,6 +15,7 @@ from memoranda.memory.curated import change_history
 from memoranda.memory.curated.settings import Target, file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.search.filters import show_time
+from memoranda.support.origin import utc_time
 
 _DAY = 86_400.0
 _WEEK = 7 * _DAY
@@ -77,8 +77,8 @@ def _waiting(memory: Memory) -> dict[str, int]:
 
 def _saved_this_week(store: MemoryStore) -> dict[str, Any]:
     """How many entries were saved in a week, and the latest of them."""
-    since = time.time() - _WEEK
-    recent = [change for change in change_history.log(store) if datetime.fromisoformat(change.at).timestamp() >= since]
+    since = utc_time(time.time() - _WEEK)
+    recent = [change for change in change_history.log(store) if change.at >= since]
     texts = [
         store.visible_text(change.target, edit.after)
         for change in reversed(recent)

@@ -1,4 +1,4 @@
-"""Memory: the entries of MEMORY.md and USER.md with their origins, the form of each, and the prompt that models see.
+"""Memory: the entries of each file with origin, age, use and last day, their forms, and the prompt that models see.
 
 An entry that another tab changed after its form was opened is not written over: the page shows both texts.
 """
@@ -10,6 +10,7 @@ from typing import Any
 from memoranda.errors import StorageError
 from memoranda.home.session_db import SessionDB
 from memoranda.memory.curated.entry_scanner import ScannedEntry
+from memoranda.memory.curated.facts import EntryFacts, Use
 from memoranda.memory.curated.journal import APPROVED, MemoryChange
 from memoranda.memory.curated.memory_file import handle
 from memoranda.memory.curated.operations import Add, MemoryRefusal, MemoryWriteResult, Operation, Remove, Replace
@@ -32,6 +33,7 @@ from memoranda.support.canonical_text import digest
 from memoranda.support.lazy_dataclass import dataclass
 
 _BATCH = 200
+_MAX_NOTES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,9 @@ class EntryRow:
     text: str
     findings: tuple[str, ...]
     origin: EntryOrigin | None
+    facts: EntryFacts
+    use: Use | None = None
+    """How often conversations since have used it; None if it was not counted, or never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,20 +130,21 @@ class EditConflict:
     mine: str
 
 
-def read_files(store: MemoryStore) -> tuple[MemoryFile, ...]:
-    """Both files as they are now."""
+def read_files(store: MemoryStore, counted: Target | None = None) -> tuple[MemoryFile, ...]:
+    """All files as they are now; in `counted` also how often entries were of use, which takes a search for each."""
     changes = read_changes(store)
     files = []
     for target in store.storage.targets():
         name, enabled = file_name(target), store.settings.enabled(target)
         try:
-            view = store.view(target)
+            view, facts = store.view(target), store.facts(target)
         except StorageError:
             problem = f"{name} cannot be read. It was left as it is; the page Health says what is wrong with it."
             files.append(MemoryFile(target, name, enabled=enabled, problem=problem))
             continue
         origins = _find_origins(changes, target)
-        rows = tuple(_entry_row(entry, origins.get(entry.text)) for entry in view.entries)
+        uses = store.uses(facts) if target == counted else {}
+        rows = tuple(_entry_row(each, origins.get(each.entry.text), uses) for each in facts)
         files.append(MemoryFile(target, name, rows, view.used, view.limit, enabled, fingerprint=view.fingerprint))
     return tuple(files)
 
@@ -173,8 +179,10 @@ def find_conflict(store: MemoryStore, target: Target, seen_id: str, mine: str) -
     )
 
 
-def _entry_row(entry: ScannedEntry, origin: EntryOrigin | None) -> EntryRow:
-    return EntryRow(digest(entry.text), entry.handle, entry.visible_text, entry.findings, origin)
+def _entry_row(facts: EntryFacts, origin: EntryOrigin | None, uses: Mapping[str, Use]) -> EntryRow:
+    entry = facts.entry
+    use = uses.get(entry.handle)
+    return EntryRow(digest(entry.text), entry.handle, entry.visible_text, entry.findings, origin, facts, use)
 
 
 def show(request: PageRequest) -> View:
@@ -206,10 +214,21 @@ def submit(request: PageRequest) -> Reply:
 def _view(
     request: PageRequest, *, receipt: ChangeRow | None = None, refused: dict[str, Any] | None = None, status: int = 200
 ) -> View:
-    files = read_files(request.memory.curated)
+    store, name = request.memory.curated, request.query.get("uses", "")
+    counted = read_target(name) if name and request.has_record else None
+    files = read_files(store, counted)
     origins = (entry.origin for file in files for entry in file.entries)
     recorded = find_recorded(request, (origin.session for origin in origins if origin is not None))
-    view = {"files": files, "can_write": request.may("curate"), "receipt": receipt, "refused": refused}
+    notes = store.notes.all()[:_MAX_NOTES] if store.notes is not None and request.has_record else []
+    view = {
+        "files": files,
+        "notes": [{"text": store.visible_text(note.owner, note.text), "note": note} for note in notes],
+        "counts_uses": request.has_record,
+        "counted": counted,
+        "can_write": request.may("curate"),
+        "receipt": receipt,
+        "refused": refused,
+    }
     return View("memory.html", "Memory", view, status, recorded)
 
 
