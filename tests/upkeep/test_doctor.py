@@ -205,7 +205,7 @@ def test_a_damaged_store_is_saved_as_far_as_it_can_be_read(tmp_path: Path) -> No
             memory.sessions.append_message(f"s{number}", "user", f"zebra {number} " + "filler " * 200)
     path = tmp_path / "state.db"
     content = bytearray(path.read_bytes())
-    for page in (40, 41, 42, 50):
+    for page in (60, 61, 62, 70):
         content[page * 8192 : (page + 1) * 8192] = b"\xa5" * 8192
     path.write_bytes(content)
     (finding,) = [finding for finding in examine(Home.at(tmp_path)) if finding.path == path]

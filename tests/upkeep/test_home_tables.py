@@ -29,7 +29,6 @@ TABLES = [(schema, table) for schema in home_schemas() for table in schema.table
 OWN_FILES = {
     "memoranda.external.holographic.schema.CACHE_SCHEMA",
     "memoranda.home.shards.directory.SCHEMA",
-    "memoranda.upkeep.sync.state.SCHEMA",
 }
 """Tables that are not in the list: of files beside `home.db`, and of the directory of a fleet."""
 

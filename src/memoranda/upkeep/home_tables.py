@@ -41,8 +41,9 @@ def home_schemas() -> list[Schema]:
     from memoranda.home.access.schema import SCHEMA as SERVICE  # noqa: PLC0415
     from memoranda.importers.state.schema import SCHEMA as IMPORTS  # noqa: PLC0415
     from memoranda.models.spending.schema import SCHEMA as USAGE  # noqa: PLC0415
+    from memoranda.upkeep.sync_state import SCHEMA as SYNC  # noqa: PLC0415
 
-    return [REVIEWS, USAGE, SERVICE, IMPORTS, OUTBOX, SENT, FACTS]
+    return [REVIEWS, USAGE, SERVICE, IMPORTS, OUTBOX, SENT, FACTS, SYNC]
 
 
 def part_database(root: Path, schema: Schema, url: str = "") -> LazyDatabase:

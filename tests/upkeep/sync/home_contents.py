@@ -12,7 +12,7 @@ from memoranda.memory.record.message_rows import strip_references
 _READ = r"state\.db|memories/(?:MEMORY|USER)\.md|memories/pending/.*|skills/[^.].*"
 # Each machine has its own: settings and secrets, caches, queues, histories of writing, locks and logs.
 _LOCAL = (
-    r"config\.yaml|\.env|state\.marker\.json|state\.index.*|\.turns/.*|sync\.db|sync\.forgotten|home\.db|holographic\.cache/.*"
+    r"config\.yaml|\.env|state\.marker\.json|state\.index.*|\.turns/.*|sync\.forgotten|home\.db|holographic\.cache/.*"
     r"|memories/(?:journal\.jsonl|journal\.marker\.json|allowed\.json|forgotten\.json|.*\.bak\..*)|skills/\..*|logs/.*|.*\.lock|.*/\.lock"
 )
 _COMPANION = r"(?:-wal|-shm|-journal)?"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from memoranda.errors import SyncError
-from memoranda.upkeep.sync.state import FILE_NAME
+from memoranda.upkeep.sync_state import is_synchronised
 from tests.search.past import BEGIN, tell
 from tests.upkeep.sync.machines import Machine, sync_all
 
@@ -261,4 +261,4 @@ def test_a_run_that_is_killed_is_continued_by_the_next(pair: list[Machine], step
     sync_all(pair, 3)
     assert a.contents() == b.contents()
     assert sum(len(session["messages"]) for session in a.contents()["sessions"].values()) == 7
-    assert (b.home / FILE_NAME).exists()
+    assert is_synchronised(b.home)

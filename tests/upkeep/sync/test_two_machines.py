@@ -2,12 +2,15 @@
 
 import gzip
 import shutil
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memoranda.api.memory import Memory
+from memoranda.storage.home_database import HomeDatabase
+from memoranda.upkeep.sync_state import SCHEMA
 from tests.search.past import BEGIN, tell
 from tests.upkeep.sync.machines import Machine, sync_all
 
@@ -177,13 +180,14 @@ def test_a_home_that_was_copied_becomes_another_machine(pair: list[Machine], tmp
 
 @pytest.mark.slow
 def test_a_home_without_its_state_recognises_its_messages(pair: list[Machine]) -> None:
-    """After `sync.db` was deleted nothing is doubled."""
+    """After its tables were lost nothing is doubled."""
     a, b = pair
     tell(a.db, "s1", ["one", "two"])
     b.memory.remember("Uses uv.")
     sync_all(pair, 2)
-    for name in ("sync.db", "sync.db-wal", "sync.db-shm"):
-        (a.home / name).unlink(missing_ok=True)
+    with closing(HomeDatabase(a.home, SCHEMA)) as database, database.open().writing() as connection:
+        for table in SCHEMA.tables:
+            connection.execute(f"DELETE FROM {table.name}")
     sync_all(pair, 3)
     assert a.contents() == b.contents()
     assert len(a.contents()["sessions"]["s1"]["messages"]) == 2

@@ -21,6 +21,7 @@ from memoranda.memory.record.schema import (
     NOTIFICATIONS,
     SESSIONS,
     SYSTEM_PROMPTS,
+    VERSION_TABLES,
 )
 from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.memory.record.system_prompts import SharedPrompts, prompt_id
@@ -274,6 +275,7 @@ def _copy_rows(damaged: DamagedDatabase, fresh: Path) -> dict[str, int]:
                 NOTIFICATIONS.name: damaged.rows(NOTIFICATIONS),
                 SYSTEM_PROMPTS.name: filter(_is_whole_prompt, damaged.rows(SYSTEM_PROMPTS)),
                 STATE_META.name: (row for row in damaged.rows(STATE_META) if row.get("key") not in (None, "store_id")),
+                **{table.name: damaged.rows(table) for table in VERSION_TABLES},
             }
         )
         with store.engine.writing() as connection:

@@ -20,6 +20,7 @@ from memoranda.memory.record.schema import (
     NOTIFICATIONS,
     SESSIONS,
     SYSTEM_PROMPTS,
+    VERSION_TABLES,
 )
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store_part import StorePart
@@ -32,6 +33,10 @@ from memoranda.storage.state_meta import read_meta, write_meta
 
 SALVAGED = "salvaged"
 """The source of sessions that were lost except for their messages; also their user, if the store has several users."""
+
+_TAKEN_TABLES = (
+    STATE_META, DELETED_SESSIONS, SYSTEM_PROMPTS, SESSIONS, MESSAGES, ITEMS, NOTIFICATIONS, *VERSION_TABLES,
+)  # fmt: skip
 
 
 class Maintenance(StorePart):
@@ -100,7 +105,7 @@ class Maintenance(StorePart):
         with self._engine.writing() as connection:
             # Parents may come after their children, or be lost.
             self._dialect.defer_references(connection)
-            for table in (STATE_META, DELETED_SESSIONS, SYSTEM_PROMPTS, SESSIONS, MESSAGES, ITEMS, NOTIFICATIONS):
+            for table in _TAKEN_TABLES:
                 taken[table.name] = sum(
                     self._dialect.add_row_if_valid(connection, table.name, row) for row in tables.get(table.name, ())
                 )

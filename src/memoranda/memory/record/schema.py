@@ -260,6 +260,88 @@ NOTIFICATIONS = Table(
     ),
 )
 
+_RUN = Column("run", "integer", "NOT NULL", "The synchronisation that noticed or received its last change.")
+_BUNDLE = Column("bundle", "text", "NOT NULL DEFAULT ''", "The bundle that it came from; empty if it was changed here.")
+
+SESSION_KEYS = Table(
+    "session_keys",
+    "The names of sessions that all synchronised machines share.",
+    (
+        Column("key", "text", "PRIMARY KEY", "Its first id, and when it started."),
+        Column("session_id", "text", "NOT NULL", "Its id here; empty if it was deleted."),
+        _RUN,
+        _BUNDLE,
+    ),
+)
+
+SESSION_VERSIONS = Table(
+    "session_versions",
+    "One row per synchronised session: the version of each field.",
+    (
+        Column("session_id", "text", "PRIMARY KEY", "Its id here."),
+        Column("fields", "text", "NOT NULL", "For each field its version, digest, run and bundle, as JSON."),
+        Column("fingerprint", "text", "NOT NULL", "Of the row when it was last read; another one means changes."),
+        _RUN,
+        Column("parent", "text", "NOT NULL", "The key of the session that it comes from, or empty."),
+        Column("relation", "text", "NOT NULL", "How it was related to it where it began."),
+        Column("counters", "text", "NOT NULL", "What each machine has counted, as JSON, or empty."),
+    ),
+)
+
+MESSAGE_VERSIONS = Table(
+    "message_versions",
+    "Synchronised messages that came from another machine, or that changed or were deleted since they were sent. A"
+    " message without a row is as it was recorded here.",
+    (
+        Column("session_id", "text", "NOT NULL", "Its session here."),
+        Column("gid", "text", "NOT NULL", "Its id that all machines share: external id, or machine and id there."),
+        Column("message_id", "integer", "NOT NULL", "Its id here, also after it was deleted; 0 if it never was here."),
+        Column("changed", "integer", "NOT NULL DEFAULT 0", "1: it was changed or deleted, and has no new version yet."),
+        Column("version", "text", "NOT NULL DEFAULT ''", "Time and machine of its last change; empty: as recorded."),
+        Column("replaced", "text", "NOT NULL DEFAULT '[]'", "The versions that it replaced, as a JSON list."),
+        Column("run", "integer", "NOT NULL DEFAULT 0", _RUN.meaning),
+        _BUNDLE,
+        Column("place", "text", "NOT NULL DEFAULT ''", "The gid before it where it was added, and its time; or empty."),
+    ),
+)
+
+SYNC_RUNS = Table(
+    "sync_runs",
+    "How far each synchronisation has read, so that a bundle says which messages it contains.",
+    (
+        Column("run", "integer", "PRIMARY KEY", "Its number."),
+        Column("last_message", "integer", "NOT NULL", "The last message that was recorded before it."),
+    ),
+)
+VERSION_TABLES = (SESSION_KEYS, SESSION_VERSIONS, MESSAGE_VERSIONS, SYNC_RUNS)
+
+SYNC_POSITION = "sync_position"
+"""The key in `state_meta` of the last message that was read for other machines; not null if changes are noted."""
+SYNC_MACHINE = "sync_machine"
+"""The key of the id of this machine among those that synchronise."""
+
+_VERSION_INDEXES = (
+    "CREATE UNIQUE INDEX IF NOT EXISTS idx_message_versions ON message_versions(session_id, gid)",
+    "CREATE INDEX IF NOT EXISTS idx_message_versions_id ON message_versions(message_id)",
+    "CREATE INDEX IF NOT EXISTS idx_message_versions_gid ON message_versions(gid)",
+    "CREATE INDEX IF NOT EXISTS idx_message_versions_run ON message_versions(run)",
+    "CREATE INDEX IF NOT EXISTS idx_message_versions_changed ON message_versions(session_id) WHERE changed = 1",
+    "CREATE INDEX IF NOT EXISTS idx_session_keys ON session_keys(session_id)",
+    "CREATE INDEX IF NOT EXISTS idx_session_versions_parent ON session_versions(parent) WHERE parent <> ''",
+)
+_META = "(SELECT value FROM state_meta WHERE key = '{}')"
+_POSITION = f"CAST({_META.format(SYNC_POSITION)} AS INTEGER)"
+_WAS_SENT = (
+    f"{_POSITION} IS NOT NULL AND"
+    f" (OLD.id <= {_POSITION} OR EXISTS (SELECT 1 FROM message_versions WHERE message_id = OLD.id))"
+)
+_NOTE_VERSION = (
+    "INSERT INTO message_versions (session_id, gid, message_id) SELECT OLD.session_id,"
+    f" COALESCE('x:' || OLD.external_id, {_META.format(SYNC_MACHINE)} || ':' || OLD.id), OLD.id"
+    " WHERE NOT EXISTS (SELECT 1 FROM message_versions WHERE message_id = OLD.id)",
+    "UPDATE message_versions SET changed = 1 WHERE message_id = OLD.id",
+)
+
 
 def hour_of(timestamp: Any) -> int | None:
     """The hour of a timestamp; None for any other value, which another program may have stored."""
@@ -280,6 +362,7 @@ _COVERED_COLUMNS = tuple(
     for column in MESSAGES.columns
     if column.name not in ("id", "active", "compacted", "rewound", "checksum")
 )
+_VERSIONED_COLUMNS = (*_COVERED_COLUMNS, "active", "compacted", "rewound")
 FILTERED_COLUMNS = ("source", "project", "model")
 """The columns of sessions that a search can filter by; every index follows them."""
 _FOLLOWED_COLUMNS = ("title", "user_id", "archived", "conversation_id", "started_at", *FILTERED_COLUMNS)
@@ -364,6 +447,15 @@ _ROW_TRIGGERS = (
         f"NEW.checksum IS NOT NULL AND NEW.checksum IS OLD.checksum AND ({_any_differs(_COVERED_COLUMNS)})",
         ("UPDATE messages SET checksum = NULL WHERE id = NEW.id",),
     ),
+    # What was sent to other machines, or came from them, must be sent again.
+    RowTrigger(
+        "note_changed_version",
+        f"UPDATE OF {', '.join(_VERSIONED_COLUMNS)}",
+        "messages",
+        f"{_WAS_SENT} AND ({_any_differs(_VERSIONED_COLUMNS)})",
+        _NOTE_VERSION,
+    ),
+    RowTrigger("note_deleted_version", "DELETE", "messages", _WAS_SENT, _NOTE_VERSION),
 )
 
 _USER_OF_SESSION = "COALESCE((SELECT user_id FROM sessions WHERE id = NEW.session_id), '')"
@@ -412,7 +504,17 @@ _SERVER = ServerTables(
 
 SCHEMA = Schema(
     version=VERSION,
-    tables=(SESSIONS, MESSAGES, CHANGES, DELETED_SESSIONS, ITEMS, ITEM_CHANGES, SYSTEM_PROMPTS, NOTIFICATIONS),
+    tables=(
+        SESSIONS,
+        MESSAGES,
+        CHANGES,
+        DELETED_SESSIONS,
+        ITEMS,
+        ITEM_CHANGES,
+        SYSTEM_PROMPTS,
+        NOTIFICATIONS,
+        *VERSION_TABLES,
+    ),
     migrations=(Migration("name-of-the-store", _name_store),),
     indexes=(
         "CREATE INDEX IF NOT EXISTS idx_sessions_source ON sessions(source)",
@@ -435,6 +537,7 @@ SCHEMA = Schema(
         "CREATE UNIQUE INDEX IF NOT EXISTS idx_notifications_key ON notifications(provider, user_id, key)",
         *ITEM_INDEXES,
         *PROMPT_INDEXES,
+        *_VERSION_INDEXES,
     ),
     triggers=(*_TRIGGERS, *_ROW_TRIGGERS, *PROMPT_TRIGGERS),
     server=_SERVER,

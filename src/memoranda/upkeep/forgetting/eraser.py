@@ -32,6 +32,7 @@ from memoranda.upkeep.forgetting.scope import (
 from memoranda.upkeep.forgetting.scope_contents import OPEN, ScopeContents
 from memoranda.upkeep.forgetting.sessions import DeletedSessions, delete_sessions, erase, passages_of
 from memoranda.upkeep.forgetting.users import UserFiles
+from memoranda.upkeep.sync_state import is_synchronised
 
 OpenSessions = Callable[[Home, str], AbstractContextManager[SessionDB]]
 """Opens the sessions of a home, which exist, in the store with a server URL, if that is not empty."""
@@ -114,7 +115,7 @@ class Eraser:
 
     def _start_removal(self) -> "_Removal":
         """Note for the next synchronisation, before anything changes, that its bundles must be written again."""
-        if (self._home.root / "sync.db").exists():
+        if is_synchronised(self._home.root):
             write_private(self._home.root / SYNC_NOTE, b"")
         return _Removal()
 
@@ -149,7 +150,7 @@ class Eraser:
         ]
         if uses_server(self._home):
             notes += [SERVER_NOTE, OTHER_NODES_NOTE]
-        if (self._home.root / "sync.db").exists():
+        if is_synchronised(self._home.root):
             notes.append(
                 "This home is synchronised: the next 'memoranda sync' removes it from the bundles of this machine, and "
                 "tells the other machines. A git repository keeps old bundles in its history."

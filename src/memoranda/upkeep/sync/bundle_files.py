@@ -98,6 +98,7 @@ _NAME = re.compile(r"([0-9]{6})-([0-9]{6,12})-([0-9]{6})-([0-9a-f]{64})\.jsonl\.
 # A program that copies folders adds its own words to the name of a copy.
 _NAME_OF_COPY = re.compile(r"([0-9]{6})-[0-9]{6,12}-[0-9]{6}-[0-9a-f]{64}")
 _CHUNK = 1 << 20
+_as_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +159,12 @@ class SharedFolder:
         return [bundle for bundle in found if bundle.number > replaced]
 
     def prepare(
-        self, machine: str, numbers: tuple[int, int, int], records: Iterable[dict[str, Any]], at: int
+        self, machine: str, numbers: tuple[int, int, int], lines: Iterable[bytes], at: int
     ) -> tuple[BundleFile, bytes]:
         """A bundle and its bytes; `numbers` are its number, how far it goes, and what it replaces."""
         number, through, replaces = numbers
         head = {"memoranda_sync": FORMAT, "machine": machine, "number": number, "at": at, "name": platform.node()}
-        content = self._key.encrypt(machine, _compress([head, *records]))
+        content = self._key.encrypt(machine, _compress([encode_record(head), *lines]))
         checksum = hashlib.sha256(content).hexdigest()
         name = f"{number:06d}-{through:06d}-{replaces:06d}-{checksum}.jsonl.gz{ENCRYPTED if self._key.is_set else ''}"
         return BundleFile(machine, number, through, replaces, checksum, self.root / machine / name), content
@@ -231,12 +232,17 @@ class SharedFolder:
             yield _parse(line, bundle.path)
 
 
-def _compress(records: Iterable[dict[str, Any]]) -> bytes:
+def encode_record(record: dict[str, Any]) -> bytes:
+    """The line of a bundle with a record."""
+    return _as_json(record).encode() + b"\n"
+
+
+def _compress(lines: Iterable[bytes]) -> bytes:
     target = BytesIO()
-    # Without a time, so that the same records give the same bytes.
-    with gzip.GzipFile(fileobj=target, mode="wb", compresslevel=6, mtime=0, filename="") as stream:
-        for record in records:
-            stream.write(json.dumps(record, ensure_ascii=True, separators=(",", ":")).encode() + b"\n")
+    # Without a time, so that the same records give the same bytes. Level 6 takes twice the CPU for 4 % less.
+    with gzip.GzipFile(fileobj=target, mode="wb", compresslevel=4, mtime=0, filename="") as stream:
+        for line in lines:
+            stream.write(line)
     return target.getvalue()
 
 

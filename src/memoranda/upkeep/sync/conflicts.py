@@ -17,15 +17,14 @@ from memoranda.upkeep.sync.entries import (
     apply_text,
     collect_entries,
     current_entries,
-    drop_conflict,
     entries_of,
     entry_digest,
     set_entry,
 )
 from memoranda.upkeep.sync.run import Run
-from memoranda.upkeep.sync.state import SyncState
 from memoranda.upkeep.sync.synchroniser import LOCK_NAME
-from memoranda.upkeep.sync.versions import Version, first_version
+from memoranda.upkeep.sync_state import SyncState, Thing
+from memoranda.upkeep.sync_versions import Version, first_version
 
 Choice = Literal["mine", "theirs", "both"]
 _LOCK_TIMEOUT = 10.0
@@ -44,14 +43,10 @@ class Conflict:
 
 def list_conflicts(root: Path, db: SessionDB, memory: MemoryStore) -> list[Conflict]:
     """What waits for a person."""
-    if not SyncState(root).exists():
-        return []
     with closing(SyncState(root)) as state:
-        run = Run(root, db, memory, state, lambda _: None)
-        try:
-            return [conflict for conflict, _, _ in _read(run)]
-        finally:
-            run.roll_back()
+        if not state.exists():
+            return []
+        return [conflict for conflict, _, _ in _read(Run(root, db, memory, state, lambda _: None))]
 
 
 def resolve_conflict(
@@ -63,17 +58,13 @@ def resolve_conflict(
     """
     with FileLock(root / LOCK_NAME, _LOCK_TIMEOUT), closing(SyncState(root)) as state:
         run = Run(root, db, memory, state, lambda _: None)
-        try:
-            outcome = _resolve(run, number, choice)
-        except BaseException:
-            run.roll_back()
-            raise
-        run.end()
+        outcome = _resolve(run, number, choice)
+        run.commit()
     return outcome
 
 
 def _resolve(run: Run, number: int, choice: Choice) -> MemoryReceipt | MemoryRefusal | None:
-    run.tables.set_value("run", str(run.number))
+    run.start()
     # The entry may have changed since the last run.
     collect_entries(run)
     found = next((each for each in _read(run) if each[0].number == number), None)
@@ -81,7 +72,7 @@ def _resolve(run: Run, number: int, choice: Choice) -> MemoryReceipt | MemoryRef
         raise SyncError(f"There is no conflict {number}. 'memoranda sync conflicts' lists them.")
     conflict, uid, theirs = found
     known = entries_of(run.tables, conflict.target).get(uid)
-    ours = known[0] if known is not None else first_version("")
+    ours = known.version if known is not None else first_version("")
     wanted = (
         conflict.mine
         if choice == "mine"
@@ -101,23 +92,20 @@ def _resolve(run: Run, number: int, choice: Choice) -> MemoryReceipt | MemoryRef
     digest = "" if wanted is None else entry_digest(wanted)
     replaced = ours.replaced | theirs.replaced | {ours.name, theirs.name}
     version = Version(run.clock.name(), digest, replaced)
-    set_entry(run.tables, conflict.target, uid, version, False, run.number, "")
-    drop_conflict(run, conflict.target, uid)
+    set_entry(run.tables, conflict.target, uid, Thing(version, run.number))
+    run.tables.drop_conflict(conflict.target, uid)
     # An entry that was added beside it is a new one, and must not take the place of another.
     collect_entries(run)
     return outcome
 
 
 def _read(run: Run) -> list[tuple[Conflict, str, Version]]:
-    rows = run.tables.connection.execute(
-        "SELECT number, target, uid, theirs, version, replaced, machine FROM conflicts ORDER BY number"
-    ).fetchall()
     found = []
-    for number, target, uid, theirs, version, replaced, machine in rows:
-        known = entries_of(run.tables, target).get(uid)
-        texts = {entry_digest(text): text for text in current_entries(run.memory, target)}
-        mine = texts.get(known[0].digest) if known is not None else None
-        digest = "" if theirs is None else entry_digest(theirs)
-        conflict = Conflict(number, target, mine, theirs, machine)
-        found.append((conflict, uid, Version(version, digest, frozenset(json.loads(replaced)))))
+    for row in run.tables.conflicts():
+        known = entries_of(run.tables, row.target).get(row.uid)
+        texts = {entry_digest(text): text for text in current_entries(run.memory, row.target)}
+        mine = texts.get(known.version.digest) if known is not None else None
+        digest = "" if row.theirs is None else entry_digest(row.theirs)
+        conflict = Conflict(row.number, row.target, mine, row.theirs, row.machine)
+        found.append((conflict, row.uid, Version(row.version, digest, frozenset(json.loads(row.replaced)))))
     return found

@@ -15,28 +15,29 @@ from contextlib import closing
 from pathlib import Path
 
 from memoranda.errors import StorageError, SyncError
-from memoranda.storage.health import check_store, plain_store
+from memoranda.storage.home_database import FILE_NAME
 from memoranda.support.health_issues import HealthIssue
 from memoranda.upkeep.sync.bundle_files import BundleFile, FolderKey, SharedFolder, parse_name
 from memoranda.upkeep.sync.run import Run
-from memoranda.upkeep.sync.state import APPLICATION_ID, FILE_NAME, SCHEMA, SyncState, SyncTables
+from memoranda.upkeep.sync_state import SyncState, SyncTables
 
 MAX_WAIT_SECONDS = 3_600.0
 _STORED = "stored in "
 _WAITS = "waits"
 
 
-def lost_bundles(tables: SyncTables, folder: SharedFolder) -> list[str]:
+def lost_bundles(tables: SyncTables, machine: str, folder: SharedFolder) -> list[str]:
     """The bundles that this machine has stored in the folder, and that are not there any more as they were."""
-    own = [name for name in _stored(tables, folder.root) if name.startswith(f"{tables.machine()}/")]
-    present = {bundle.name: bundle for bundle in folder.bundles(tables.machine())}
+    own = [name for name in _stored(tables, folder.root) if name.startswith(f"{machine}/")]
+    present = {bundle.name: bundle for bundle in folder.bundles(machine)}
     lost = [name for name in own if name not in present or not _is_whole(folder, present[name])]
-    return own if not lost and own and not folder.has_key(tables.machine(), own[-1]) else lost
+    return own if not lost and own and not folder.has_key(machine, own[-1]) else lost
 
 
-def note_stored(tables: SyncTables, folder: SharedFolder) -> None:
+def note_stored(tables: SyncTables, machine: str, folder: SharedFolder) -> None:
     """Note which bundles this machine has in the folder now."""
-    names = [bundle.name for bundle in folder.bundles(tables.machine())]
+    tables.set_value("machine", machine)
+    names = [bundle.name for bundle in folder.bundles(machine)]
     tables.set_value(f"{_STORED}{folder.root}", json.dumps(names))
 
 
@@ -92,25 +93,22 @@ def _way_out(name: str, machine: str, folder: SharedFolder) -> str:
 
 
 def check_sync(home: Path) -> Iterator[HealthIssue]:
-    """The health of `sync.db`, of the bundles that this machine has stored in folders, and overdue waits."""
-    path = home / FILE_NAME
-    yield from check_store(plain_store(path, APPLICATION_ID, SCHEMA, "synchronised things"))
+    """What is wrong with the bundles that this machine has stored in folders, and overdue waits."""
     with closing(SyncState(home)) as state:
-        if not state.exists():
-            return
         try:
-            with state.transaction() as tables:
-                yield from list(_check_tables(tables, path))
+            tables = state.read() if state.exists() else None
         except StorageError:
             # The check of the database has reported it.
             return
+    if tables is not None:
+        yield from _check_tables(tables, home / FILE_NAME)
 
 
 def _check_tables(tables: SyncTables, path: Path) -> Iterator[HealthIssue]:
-    rows = tables.connection.execute("SELECT name FROM sync_state ORDER BY name").fetchall()
-    for root in [Path(row[0].removeprefix(_STORED)) for row in rows if row[0].startswith(_STORED)]:
+    for root in map(Path, tables.names(_STORED)):
+        folder = SharedFolder(root, FolderKey(root, None))
         # A drive that is not mounted has lost nothing.
-        lost = lost_bundles(tables, SharedFolder(root, FolderKey(root, None))) if root.is_dir() else []
+        lost = lost_bundles(tables, tables.value("machine"), folder) if root.is_dir() else []
         if lost:
             problem = f"{len(lost)} bundles of this machine are missing or damaged, beginning with {lost[0]}"
             yield HealthIssue("warning", root, problem, f"run 'memoranda sync {root}', which writes them again")
@@ -130,8 +128,7 @@ def _waits(tables: SyncTables) -> dict[str, float]:
 
 def _known(tables: SyncTables, machine: str) -> list[BundleFile]:
     """The bundles of a machine that were read or written here, wherever they are now."""
-    rows = tables.connection.execute("SELECT name FROM bundles WHERE name LIKE ?", (f"{machine}/%",)).fetchall()
-    parsed = (parse_name(Path(), row[0]) for row in rows)
+    parsed = (parse_name(Path(), name) for name in tables.bundles() if name.startswith(f"{machine}/"))
     return [bundle for bundle in parsed if bundle is not None]
 
 

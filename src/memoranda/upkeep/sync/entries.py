@@ -20,29 +20,29 @@ from memoranda.support.origin import Origin
 from memoranda.support.text_matcher import TextMatcher
 from memoranda.upkeep.sync.forgotten_texts import note_removed_entry
 from memoranda.upkeep.sync.run import Run
-from memoranda.upkeep.sync.state import SyncTables, version_names
-from memoranda.upkeep.sync.versions import Version, first_version
+from memoranda.upkeep.sync_state import SyncTables, Thing
+from memoranda.upkeep.sync_versions import Version, first_version
+
+_KIND = "entry"
 
 
-def entries_of(tables: SyncTables, target: str) -> dict[str, tuple[Version, bool]]:
-    """The entries of a target: version and whether it was forgotten, by uid."""
-    rows = tables.connection.execute(
-        "SELECT uid, version, digest, replaced, forgotten FROM synced_entries WHERE target = ?", (target,)
-    )
-    return {row[0]: (Version(row[1], row[2], frozenset(json.loads(row[3]))), bool(row[4])) for row in rows}
+def entries_of(tables: SyncTables, target: str) -> dict[str, Thing]:
+    """The entries of a target, by their ids that all machines share."""
+    return _of_target(tables.things(_KIND), target)
 
 
-def set_entry(
-    tables: SyncTables, target: str, uid: str, version: Version, forgotten: bool, run: int, bundle: str
-) -> None:
+def set_entry(tables: SyncTables, target: str, uid: str, entry: Thing) -> None:
     """Store the version of an entry."""
-    tables.connection.execute(
-        "INSERT INTO synced_entries (target, uid, forgotten, version, digest, replaced, run, bundle)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (target, uid) DO UPDATE SET forgotten = excluded.forgotten,"
-        " version = excluded.version, digest = excluded.digest, replaced = excluded.replaced, run = excluded.run,"
-        " bundle = excluded.bundle",
-        (target, uid, int(forgotten), version.name, version.digest, version_names(version.replaced), run, bundle),
-    )
+    tables.set_thing(_KIND, f"{target} {uid}", entry)
+
+
+def _of_target(things: dict[str, Thing], target: str) -> dict[str, Thing]:
+    named = ((*name.rpartition(" ")[::2], thing) for name, thing in things.items())
+    return {uid: thing for other, uid, thing in named if other == target}
+
+
+def _known_targets(tables: SyncTables) -> list[str]:
+    return sorted({name.rpartition(" ")[0] for name in tables.things(_KIND)})
 
 
 def order_of(tables: SyncTables, target: str) -> list[str]:
@@ -66,8 +66,7 @@ def entry_digest(text: str) -> str:
 
 def targets_of(run: Run) -> tuple[Target, ...]:
     """Every target that this machine has, or had when it was last synchronised."""
-    rows = run.tables.connection.execute("SELECT DISTINCT target FROM synced_entries ORDER BY target").fetchall()
-    return tuple(dict.fromkeys((*run.memory.storage.targets(), *(target for (target,) in rows))))
+    return tuple(dict.fromkeys((*run.memory.storage.targets(), *_known_targets(run.tables))))
 
 
 def collect_entries(run: Run) -> None:
@@ -77,10 +76,10 @@ def collect_entries(run: Run) -> None:
     for target in targets_of(run):
         texts = {entry_digest(text): text for text in current_entries(store, target)}
         known = entries_of(tables, target)
+        live = {entry.version.digest for entry in known.values() if entry.version.digest}
         gone = {
-            version.digest: uid for uid, (version, _) in known.items() if version.digest and version.digest not in texts
+            entry.version.digest: uid for uid, entry in known.items() if entry.version.digest in live - texts.keys()
         }
-        live = {version.digest for version, _ in known.values() if version.digest}
         origins = _origins(store, target, int(tables.value("journal", "0")))
         forgotten = forgotten_hashes(store.storage.forgotten)
         for name, text in texts.items():
@@ -89,27 +88,25 @@ def collect_entries(run: Run) -> None:
             uid = gone.pop(entry_digest(origins[text]), None) if text in origins else None
             uid = uid or _new_uid(run, known, name)
             before = known.get(uid)
-            version = first_version(name) if before is None else run.clock.next_version(before[0], name)
-            set_entry(tables, target, uid, version, False, run.number, "")
+            entry = Thing(first_version(name), run.number) if before is None else run.next_thing(before, name)
+            set_entry(tables, target, uid, entry)
         for name, uid in gone.items():
             was_forgotten = name in forgotten
             run.must_rewrite |= was_forgotten
-            later = run.clock.next_version(known[uid][0], "")
-            set_entry(tables, target, uid, later, was_forgotten, run.number, "")
+            set_entry(tables, target, uid, run.next_thing(known[uid], "", forgotten=was_forgotten))
     tables.set_value("journal", str(last.number if last else 0))
 
 
 def entry_records(run: Run, after: int, bundles: frozenset[str]) -> Iterator[Record]:
     """The records of entries that changed after a run."""
-    changed = run.tables.changed("synced_entries", "target, uid", after, bundles)
     for target in targets_of(run):
         texts = {entry_digest(text): text for text in current_entries(run.memory, target)}
-        known = entries_of(run.tables, target)
-        for uid in (uid for other, uid in changed if other == target):
-            version, was_forgotten = known[uid]
+        changed = run.tables.changed(_KIND, after, bundles)
+        for uid, entry in _of_target(changed, target).items():
+            version = entry.version
             record = {"t": "entry", "target": target, "uid": uid, "v": version.name, "was": sorted(version.replaced)}
             if not version.digest:
-                yield record | {"text": None, "forgotten": was_forgotten}
+                yield record | {"text": None, "forgotten": entry.forgotten}
             elif version.digest in texts:
                 yield record | {"text": texts[version.digest]}
 
@@ -157,26 +154,25 @@ def current_entries(store: MemoryStore, target: Target) -> list[str]:
 
 def _merge_entry(run: Run, record: Record) -> None:
     target: Target = record["target"]
+    uid, forgotten = record["uid"], bool(record.get("forgotten"))
     text = None if record["text"] is None else canonical(record["text"])
     theirs = Version(record["v"], "" if text is None else entry_digest(text), frozenset(record["was"]))
-    known = entries_of(run.tables, target).get(record["uid"])
-    if known is not None and known[0].follows(theirs):
+    known = entries_of(run.tables, target).get(uid)
+    if known is not None and known.version.follows(theirs):
         return
-    if known is not None and not theirs.follows(known[0]):
-        ours = known[0]
+    if known is not None and not theirs.follows(known.version):
+        ours = known.version
         if ours.digest == theirs.digest:
-            merged = ours.merged(theirs, ours.digest)
-            set_entry(
-                run.tables, target, record["uid"], merged, known[1] or bool(record.get("forgotten")), run.number, ""
-            )
-            drop_conflict(run, target, record["uid"])
+            merged = Thing(ours.merged(theirs, ours.digest), run.number, "", known.forgotten or forgotten)
+            set_entry(run.tables, target, uid, merged)
+            run.tables.drop_conflict(target, uid)
         else:
-            _add_conflict(run, record, text)
+            run.tables.add_conflict(target, uid, text, theirs, run.sender)
         return
     texts = {entry_digest(each): each for each in current_entries(run.memory, target)}
-    old = texts.get(known[0].digest) if known is not None else None
+    old = texts.get(known.version.digest) if known is not None else None
     origin = Origin(f"sync:{run.sender or run.bundle[:12]}", explicit=True)
-    if text is None and old is not None and record.get("forgotten"):
+    if text is None and old is not None and forgotten:
         note_removed_entry(run, old)
         forget_passages(run.memory, TextMatcher([old]))
         run.must_rewrite = True
@@ -185,24 +181,11 @@ def _merge_entry(run: Run, record: Record) -> None:
         if isinstance(outcome, MemoryRefusal):
             # It is full, or the text looks like an attack: a person decides.
             run.report.refused.append(f"{file_name(target)}: {outcome.message}")
-            _add_conflict(run, record, text)
+            run.tables.add_conflict(target, uid, text, theirs, run.sender)
             return
         run.report.count(run.report.received, "entries", len(outcome.edits))
-    set_entry(run.tables, target, record["uid"], theirs, bool(record.get("forgotten")), run.number, run.bundle)
-    drop_conflict(run, target, record["uid"])
-
-
-def drop_conflict(run: Run, target: str, uid: str) -> None:
-    run.tables.connection.execute("DELETE FROM conflicts WHERE target = ? AND uid = ?", (target, uid))
-
-
-def _add_conflict(run: Run, record: Record, text: str | None) -> None:
-    run.tables.connection.execute(
-        "INSERT INTO conflicts (target, uid, theirs, version, replaced, machine) VALUES (?, ?, ?, ?, ?, ?)"
-        " ON CONFLICT (target, uid) DO UPDATE SET theirs = excluded.theirs, version = excluded.version,"
-        " replaced = excluded.replaced, machine = excluded.machine WHERE excluded.version > conflicts.version",
-        (record["target"], record["uid"], text, record["v"], json.dumps(record["was"]), run.sender),
-    )
+    set_entry(run.tables, target, uid, Thing(theirs, run.number, run.bundle, forgotten))
+    run.tables.drop_conflict(target, uid)
 
 
 def _origins(store: MemoryStore, target: Target, after: int) -> dict[str, str]:
@@ -219,10 +202,10 @@ def _origins(store: MemoryStore, target: Target, after: int) -> dict[str, str]:
     return origins
 
 
-def _new_uid(run: Run, known: dict[str, tuple[Version, bool]], name: str) -> str:
+def _new_uid(run: Run, known: dict[str, Thing], name: str) -> str:
     """The id of a new entry: by its text, so that the same entry on two machines is one."""
     uid = name[:32]
-    if uid in known and known[uid][0].digest:
+    if uid in known and known[uid].version.digest:
         # The entry that began with this text has another one now.
         return f"{uid[:16]}{run.clock.name()}"
     return uid

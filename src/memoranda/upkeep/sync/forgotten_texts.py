@@ -1,7 +1,7 @@
 """What another machine has forgotten is forgotten here by the path of `memoranda forget`: in every part of the home.
 
 The text itself never travels. This machine finds it by comparing its own message with the one that has marks in place
-of the text, and forgets only what explains the marks exactly. Until that is done, `sync.db` has the text, encoded.
+of the text, and forgets only what explains the marks exactly. Until that is done, `home.db` has the text, encoded.
 """
 
 import json
@@ -51,19 +51,20 @@ def note_removed_entry(run: Run, text: str) -> None:
 
 def forget_here(run: Run) -> bool:
     """Forget the texts that were noted, in all parts of this home; whether there were any."""
-    rows = run.tables.connection.execute("SELECT text, whole_words FROM pending_forgets").fetchall()
-    if not rows:
+    noted = run.tables.forgets()
+    if not noted:
         return False
     run.progress("Forgetting what another machine has forgotten")
-    with run.paused():
-        for whole_words in (0, 1):
-            texts = [b64decode(text).decode() for text, whole in rows if whole == whole_words]
-            if texts:
-                report = Eraser(Home(run.root)).forget_text(TextMatcher(texts, whole_words=bool(whole_words)))
-                run.report.notes += [f"Not forgotten here yet: {problem}" for problem in report.problems]
-                run.report.notes += [f"Not forgotten here: {place.area}, {place.where}" for place in report.left]
-    run.tables.connection.execute("DELETE FROM pending_forgets")
-    run.report.count(run.report.received, "forgotten texts", len(rows))
+    run.commit()
+    for whole_words in (False, True):
+        texts = [b64decode(text).decode() for text, whole in noted.items() if whole == whole_words]
+        if texts:
+            report = Eraser(Home(run.root)).forget_text(TextMatcher(texts, whole_words=whole_words))
+            run.report.notes += [f"Not forgotten here yet: {problem}" for problem in report.problems]
+            run.report.notes += [f"Not forgotten here: {place.area}, {place.where}" for place in report.left]
+    run.reload()
+    run.tables.drop_forgets()
+    run.report.count(run.report.received, "forgotten texts", len(noted))
     run.must_rewrite = run.has_forgotten = True
     return True
 
@@ -79,11 +80,7 @@ def take_note(run: Run) -> None:
 
 def _note(run: Run, text: str, whole_words: bool) -> None:
     # Encoded, so that forgetting does not find it here before it is done everywhere else.
-    run.tables.connection.execute("PRAGMA secure_delete=1")
-    run.tables.connection.execute(
-        "INSERT INTO pending_forgets (text, whole_words) VALUES (?, ?) ON CONFLICT (text) DO NOTHING",
-        (b64encode(text.encode("utf-8", "surrogatepass")).decode(), int(whole_words)),
-    )
+    run.tables.add_forget(b64encode(text.encode("utf-8", "surrogatepass")).decode(), whole_words)
 
 
 def _matcher_of(pair: tuple[str, str]) -> TextMatcher | None:

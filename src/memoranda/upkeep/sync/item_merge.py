@@ -13,9 +13,11 @@ from memoranda.memory.record.transfer.items import ITEM
 from memoranda.support.text_matcher import MARK
 from memoranda.upkeep.sync.forgotten_texts import note_removed_texts
 from memoranda.upkeep.sync.run import Run
-from memoranda.upkeep.sync.versions import digest_of
+from memoranda.upkeep.sync_state import Thing
+from memoranda.upkeep.sync_versions import Version, digest_of
 
 Record = dict[str, Any]
+_KIND = "item"
 
 
 def collect_items(run: Run) -> None:
@@ -40,9 +42,7 @@ def collect_items(run: Run) -> None:
 
 def item_records(run: Run, after: int, bundles: frozenset[str]) -> Iterator[Record]:
     """The records of items that changed after a run."""
-    changed = {
-        row[0]: row[1:] for row in run.tables.changed("synced_items", "item_id, digest, written_at", after, bundles)
-    }
+    changed = {name: _parts(each) for name, each in run.tables.changed(_KIND, after, bundles).items()}
     for item_id, (digest, written_at) in changed.items():
         if not digest:
             yield {"t": "item", "id": item_id, "gone": True, "at": written_at, "forgotten": run.must_rewrite}
@@ -107,14 +107,13 @@ def _digest(item: Record) -> str:
 
 
 def _known(run: Run) -> dict[str, tuple[str, float]]:
-    rows = run.tables.connection.execute("SELECT item_id, digest, written_at FROM synced_items")
-    return {row[0]: (row[1], row[2]) for row in rows}
+    return {name: _parts(each) for name, each in run.tables.things(_KIND).items()}
+
+
+def _parts(thing: Thing) -> tuple[str, float]:
+    """The digest of an item, and when it was last written, which is its version."""
+    return thing.version.digest, float(thing.version.name)
 
 
 def _set(run: Run, item_id: str, digest: str, written_at: float, bundle: str) -> None:
-    run.tables.connection.execute(
-        "INSERT INTO synced_items (item_id, digest, written_at, run, bundle) VALUES (?, ?, ?, ?, ?)"
-        " ON CONFLICT (item_id) DO UPDATE SET digest = excluded.digest, written_at = excluded.written_at,"
-        " run = excluded.run, bundle = excluded.bundle",
-        (item_id, digest, written_at, run.number, bundle),
-    )
+    run.tables.set_thing(_KIND, item_id, Thing(Version(repr(written_at), digest), run.number, bundle))

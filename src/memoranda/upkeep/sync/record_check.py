@@ -14,7 +14,7 @@ from memoranda.memory.record.transfer.synced_rows import FIELDS
 from memoranda.support.canonical_text import unstorable_character
 from memoranda.upkeep.sync.session_changes import COUNTED
 from memoranda.upkeep.sync.things import CHECKS
-from memoranda.upkeep.sync.versions import is_ahead
+from memoranda.upkeep.sync_versions import is_ahead
 
 Record = dict[str, Any]
 _MAX_NAME_CHARS = 1_000
@@ -80,7 +80,7 @@ def _is_field(name: str, value: Any) -> bool:
 
 def _check_message(record: Record) -> None:
     _require(_is_name(record["key"]) and _is_name(record["gid"]), "key or gid")
-    _check_versions([record["v"], *record["was"]])
+    _check_versions([record["v"], *record["was"]] if "v" in record else [])
     place = record["place"]
     _require(len(place) == 2 and (place[0] == "" or _is_name(place[0])) and _is_time(place[1]), "place")
     if record.get("gone"):

@@ -1,18 +1,15 @@
 """One run of a synchronisation: what its steps share, and what it reports."""
 
-import json
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+import secrets
+from collections.abc import Callable
 from dataclasses import field
 from pathlib import Path
-from typing import Any
 
 from memoranda.home.session_db import SessionDB
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.support.lazy_dataclass import dataclass
-from memoranda.upkeep.sync.state import SyncState, SyncTables
-from memoranda.upkeep.sync.versions import Clock
+from memoranda.upkeep.sync_state import SyncState, Thing
+from memoranda.upkeep.sync_versions import Clock
 
 
 @dataclass(slots=True)
@@ -39,7 +36,7 @@ class SyncReport:
 
 
 class Run:
-    """The state of a run, with a transaction of `sync.db` that is always open.
+    """The state of a run. What it changes in `tables` is durable from the next `commit` on.
 
     `bundle` is the bundle that is being read; empty while changes of this home are collected.
     """
@@ -49,74 +46,64 @@ class Run:
     ) -> None:
         self.root = root
         self.db = db
+        self.versions = db.synced_rows.versions
         self.memory = memory
         self.progress = progress
         self.report = SyncReport()
         self.bundle = ""
         self.sender = ""
-        self.must_rewrite = False
-        """A text was forgotten or deleted that a bundle of this machine may contain."""
         self.has_forgotten = False
         self.waits: dict[str, str] = {}
         """What has not arrived, by machine and number of the bundle."""
-        self.deleted: list[str] = []
         self.unordered: set[str] = set()
         """Sessions that have received messages, until `order_sessions`."""
         self.unlinked: set[str] = set()
         """Sessions that have arrived, and relatives of deleted ones, until `link_sessions`."""
+        self.tables = state.read()
+        self.number = 0
+        self._must_rewrite = False
         self._state = state
-        self._transaction: AbstractContextManager[SyncTables] = state.transaction()
-        self.tables = self._transaction.__enter__()
-        self.number = int(self.tables.value("run", "0")) + 1
-        self.clock: Clock = self.tables.clock()
+        self._use_machine(self.versions.machine())
+
+    def start(self) -> None:
+        """Give the run its number, and this home an id among the machines at the first run."""
+        if not self.machine:
+            self.become_another()
+        self._must_rewrite = self.versions.must_rewrite()
+        self.number = self.versions.start_run()
+        self.tables.set_value("run", str(self.number))
+
+    def become_another(self) -> None:
+        """Give this home another id, which is random."""
+        machine = secrets.token_hex(6)
+        self.versions.set_machine(machine)
+        self._use_machine(machine)
+
+    def _use_machine(self, machine: str) -> None:
+        self.machine = machine
+        self.clock = Clock(machine, int(self.tables.value("clock", "0")))
 
     @property
-    def machine(self) -> str:
-        return self.tables.machine()
+    def must_rewrite(self) -> bool:
+        """Whether a text was forgotten or deleted that a bundle of this machine may contain."""
+        return self._must_rewrite
+
+    @must_rewrite.setter
+    def must_rewrite(self, value: bool) -> None:
+        if value != self._must_rewrite:
+            # Durable before the change that is its reason has a version: a run that is killed would forget it.
+            self.versions.set_rewrite(value)
+        self._must_rewrite = value
+
+    def next_thing(self, before: Thing, digest: str, *, forgotten: bool = False) -> Thing:
+        """The version of a thing that was changed here."""
+        return Thing(self.clock.next_version(before.version, digest), self.number, "", forgotten)
 
     def commit(self) -> None:
-        """Make everything durable so far, and continue."""
-        self.tables.save_clock(self.clock)
-        if self.must_rewrite:
-            self.tables.set_value("rewrite", "1")
-        self._transaction.__exit__(None, None, None)
-        self._transaction = self._state.transaction()
-        self.tables = self._transaction.__enter__()
+        """Make everything durable so far."""
+        self.tables.set_value("clock", str(self.clock.last))
+        self.tables.save()
 
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Make everything durable, and let others use `sync.db` meanwhile."""
-        self.commit()
-        self.roll_back()
-        try:
-            yield
-        finally:
-            self._transaction = self._state.transaction()
-            self.tables = self._transaction.__enter__()
-
-    def save_pending(self, session_id: str, after: int, expected: list[list[Any]]) -> None:
-        """Note durably which messages are about to be added to the record."""
-        self.tables.connection.execute("DELETE FROM pending_messages WHERE session_id = ?", (session_id,))
-        self.tables.connection.execute(
-            "INSERT INTO pending_messages (session_id, after, expected) VALUES (?, ?, ?)",
-            (session_id, after, json.dumps(expected)),
-        )
-        self.commit()
-
-    def roll_back(self) -> None:
-        """Drop everything since the last commit, and end."""
-        try:
-            raise _RollBack
-        except _RollBack:
-            try:
-                self._transaction.__exit__(*sys.exc_info())
-            except _RollBack:
-                return
-
-    def end(self) -> None:
-        self.commit()
-        self.roll_back()
-
-
-class _RollBack(Exception):
-    """Leaves a transaction without committing it."""
+    def reload(self) -> None:
+        """Read the tables again, after another part of the home may have changed them."""
+        self.tables = self._state.read()

@@ -7,39 +7,34 @@ the later value wins.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from memoranda.memory.record.message_rows import strip_references
 from memoranda.memory.record.session_list import COSTS, COUNTERS
+from memoranda.memory.record.transfer.row_versions import MessageVersion, SessionVersion
 from memoranda.support.text_matcher import MARK
 from memoranda.upkeep.sync.run import Run
-from memoranda.upkeep.sync.session_order import encode_place, note_removed
-from memoranda.upkeep.sync.versions import Version, digest_of, first_version
+from memoranda.upkeep.sync_versions import digest_of, first_version
 
 COUNTED = frozenset((*COUNTERS, *COSTS))
 FIELD = "counters"
 """The name under which their version is stored, beside those of fields."""
 _DIGITS = 9
+_TOGETHER = 100
 
 Values = dict[str, Any]
 Parts = dict[str, Any]
 """`base`: values; `by`: for each machine a number that rises with each change, and its values."""
 
 
-def read_parts(run: Run, session_id: str) -> Parts | None:
-    """The parts of a session; None if it has none."""
-    stored, added = run.tables.counters_of(session_id), run.db.synced_rows.read_counts(session_id)
-    return stored if added is None else added if stored is None else _merge(stored, added)
-
-
-def collect_counters(run: Run, session_id: str, fields: Values, known: dict[str, list[Any]]) -> bool:
-    """Note what was counted here since the last run; whether it changed. `known` has the versions of all fields."""
+def _collect_counters(run: Run, session_id: str, fields: Values, version: SessionVersion) -> None:
+    """Note what was counted here since the last run."""
     counted = {name: fields[name] for name in COUNTED if fields.get(name) is not None}
-    parts = read_parts(run, session_id)
+    parts = version.counters
     if parts is None:
-        if known or run.db.synced_rows.external_ids(session_id):
-            return False
+        if version.fields or run.db.synced_rows.external_ids(session_id):
+            return
         parts = {"base": counted, "by": {}}
     else:
         number, before = parts["by"].get(run.machine, (0, {}))
@@ -47,37 +42,30 @@ def collect_counters(run: Run, session_id: str, fields: Values, known: dict[str,
         own = {name: _rounded(value - others.get(name, 0)) for name, value in counted.items()}
         own = {name: value for name, value in own.items() if value}
         if own == before:
-            if known.get(FIELD, [""] * 2)[1] != digest_of(parts):
-                _note_version(run, session_id, parts, known, "")
-            return False
+            return
         parts["by"][run.machine] = [number + 1, own]
-    _note_version(run, session_id, parts, known, "")
-    return True
+    _note_counters(run, version, parts, "")
 
 
-def merge_counters(run: Run, session_id: str, theirs: Parts, known: dict[str, list[Any]]) -> None:
-    """Add what other machines have counted."""
-    ours = read_parts(run, session_id)
+def merge_counters(run: Run, session_id: str, theirs: Parts, version: SessionVersion) -> Values:
+    """Note what other machines have counted; returns what is to be added to the counters of the session."""
+    ours = version.counters
     merged = theirs if ours is None else _merge(ours, theirs)
     if merged == ours:
-        if known.get(FIELD, [""] * 2)[1] != digest_of(merged):
-            # A run that was killed has added them.
-            _note_version(run, session_id, merged, known, run.bundle if merged == theirs else "")
-        return
-    before = {} if ours is None else _total(ours)
+        return {}
     if ours is None:
         found = run.db.synced_rows.read_session(session_id)
         before = {} if found is None else {name: found[1][name] or 0 for name in COUNTED}
-    total = _total(merged)
-    changes = {name: _rounded(value - before.get(name, 0)) for name, value in total.items()}
-    run.db.synced_rows.add_counts(session_id, merged, {name: value for name, value in changes.items() if value})
-    _note_version(run, session_id, merged, known, run.bundle if merged == theirs else "")
+    else:
+        before = _total(ours)
+    _note_counters(run, version, merged, run.bundle if merged == theirs else "")
+    changes = {name: _rounded(value - before.get(name, 0)) for name, value in _total(merged).items()}
+    return {name: value for name, value in changes.items() if value}
 
 
-def _note_version(run: Run, session_id: str, parts: Parts, known: dict[str, list[Any]], bundle: str) -> None:
-    known[FIELD] = ["", digest_of(parts), run.number, bundle]
-    run.tables.set_fields(session_id, known, run.number)
-    run.tables.set_counters(session_id, parts)
+def _note_counters(run: Run, version: SessionVersion, parts: Parts, bundle: str) -> None:
+    version.fields[FIELD] = ["", digest_of(parts), run.number, bundle]
+    version.counters = parts
 
 
 def _merge(ours: Parts, theirs: Parts) -> Parts:
@@ -108,27 +96,26 @@ State = tuple[dict[str, Any], list[str] | None, list[int | None]]
 
 
 def collect_sessions(run: Run) -> None:
-    """Give a version to every session and message that is new or different, and note what was deleted."""
-    rows, tables = run.db.synced_rows, run.tables
-    known, current = tables.fingerprints(), rows.fingerprints()
-    for session_id in known.keys() - current.keys():
-        _note_deleted(run, session_id)
-    after = [int(tables.value(name, "0")) for name in ("messages", "changes")]
-    touched, message, change = rows.changed_since(*after)
+    """Give a version to every session and message that is different, and note what is new or was deleted."""
+    rows, versions = run.db.synced_rows, run.versions
+    last_message = run.db.last_message_id()
+    known, current = versions.fingerprints(), rows.fingerprints()
+    if gone := known.keys() - current.keys():
+        run.must_rewrite = True
+        note_removed(run, gone)
+        versions.drop_sessions(gone, run.number, "")
+    touched, change = rows.changed_since(versions.position(), int(run.tables.value("changes", "0")))
     changed = [name for name, fingerprint in current.items() if name in touched or known.get(name) != fingerprint]
-    for count, session_id in enumerate(changed, start=1):
-        _collect_session(run, session_id)
-        tables.set_fingerprint(session_id, current[session_id])
-        run.progress(f"{count:,} of {len(changed):,} changed sessions read")
-    tables.set_value("messages", str(message))
-    tables.set_value("changes", str(change))
-
-
-def session_key(run: Run, session_id: str, started_at: float) -> str:
-    """The key of a session of this home that has none yet: its id and its start, which imports agree on."""
-    key = f"{session_id}@{started_at!r}"
-    # A person has restored a deleted session; it is a new one for the other machines.
-    return key if run.tables.session_of(key) is None else f"{key}~{run.clock.name()}"
+    for start in range(0, len(changed), _TOGETHER):
+        chosen = changed[start : start + _TOGETHER]
+        with versions.one_view():
+            found, keys = _collect_fields(run, {session_id: current[session_id] for session_id in chosen})
+        versions.put_sessions(found, keys, run.number)
+        run.progress(f"{start + len(chosen):,} of {len(changed):,} changed sessions read")
+    for session_id in versions.unsettled_sessions():
+        versions.put(session_id, list(_settle_messages(run, session_id)))
+    versions.end_reading(run.number, last_message)
+    run.tables.set_value("changes", str(change))
 
 
 def message_digest(state: State) -> str:
@@ -140,89 +127,79 @@ def message_digest(state: State) -> str:
 
 def session_records(run: Run, after: int, bundles: frozenset[str]) -> Iterator[dict[str, Any]]:
     """The records of what changed after a run, without what other machines' bundles contain already."""
-    tables = run.tables
-    for key, session_id in tables.changed("session_keys", "key, session_id", after, bundles):
-        if not session_id:
-            yield {"t": "deleted", "key": key}
-    messages: dict[str, list[tuple[Any, ...]]] = {}
-    for session_id, *rest in tables.changed("synced_messages", "session_id, gid, message_id", after, bundles):
-        messages.setdefault(session_id, []).append(tuple(rest))
-    changed = [row[0] for row in tables.changed("synced_sessions", "session_id", after, frozenset())]
-    for session_id in dict.fromkeys([*changed, *messages]):
-        # The head comes before the messages, even if another machine has published it first.
-        yield from _session_record(run, session_id, after, bundles, always=session_id in messages)
-        if session_id in messages:
-            yield from _message_records(run, session_id, messages[session_id])
+    versions = run.versions
+    for key in versions.deleted_keys(after, bundles):
+        yield {"t": "deleted", "key": key}
+    sent, unsent = versions.unsent(after, bundles)
+    with_messages, numbers = set(unsent), range(sent + 1, versions.position() + 1)
+    for session_id in dict.fromkeys([*versions.changed_sessions(after), *unsent]):
+        with versions.one_view():
+            # The head comes before the messages, even if another machine has published it first.
+            records = [*_session_record(run, session_id, after, bundles, always=session_id in with_messages)]
+            if session_id in with_messages:
+                records += _message_records(run, session_id, numbers, after, bundles)
+        yield from records
 
 
-def _collect_session(run: Run, session_id: str) -> None:
-    found = run.db.synced_rows.read_session(session_id)
-    if found is None:
-        # It has just been deleted; the next run notices that.
-        return
-    head, fields = found
-    tables = run.tables
-    _give_key(run, session_id, head["started_at"])
-    known = tables.fields_of(session_id)
-    changed = not known
-    collect_counters(run, session_id, fields, known)
-    for name, value in fields.items():
-        if name in COUNTED and FIELD in known:
+def _collect_fields(run: Run, fingerprints: dict[str, str]) -> tuple[dict[str, SessionVersion], dict[str, str]]:
+    """The new versions of sessions that have these fingerprints now, and keys for those that have none."""
+    changed: dict[str, SessionVersion] = {}
+    keys: dict[str, str] = {}
+    for session_id, fingerprint in fingerprints.items():
+        found = run.db.synced_rows.read_session(session_id)
+        if found is None:
+            # It has just been deleted; the next run notices that.
             continue
-        digest = digest_of(value)
-        if name not in known:
-            # An empty field gives way to any value.
-            known[name] = [first_version(digest).name if value is not None else "", digest, run.number, ""]
-        elif known[name][1] != digest:
-            known[name] = [run.clock.name(), digest, run.number, ""]
-            changed = True
-            run.must_rewrite |= isinstance(value, str) and MARK in value
-    if changed:
-        tables.set_fields(session_id, known, run.number)
-    _note_parent(run, session_id, head)
-    _collect_messages(run, session_id)
+        head, fields = found
+        _give_key(run, session_id, head["started_at"], keys)
+        version = changed[session_id] = run.versions.session(session_id)
+        version.fingerprint = fingerprint
+        _collect_counters(run, session_id, fields, version)
+        known = version.fields
+        for name, value in fields.items():
+            if name in COUNTED and FIELD in known:
+                continue
+            if name not in known:
+                # An empty field gives way to any value.
+                digest = digest_of(value) if value is not None else _NOTHING
+                known[name] = [first_version(digest).name if value is not None else "", digest, run.number, ""]
+            elif known[name][1] != (digest := digest_of(value)):
+                known[name] = [run.clock.name(), digest, run.number, ""]
+                run.must_rewrite |= isinstance(value, str) and MARK in value
+        _note_parent(run, version, head, keys)
+    return changed, keys
 
 
-def _collect_messages(run: Run, session_id: str) -> None:
-    tables = run.tables
-    known = tables.messages_of(session_id)
-    by_id: dict[int, list[tuple[str, Version]]] = {}
-    for gid, (number, version) in known.items():
-        if version.digest:
-            # Two machines that lost their state may have given the same message two names.
-            by_id.setdefault(number, []).append((gid, version))
-    seen = set()
-    before = ""
-    for number, state in read_states(run, session_id):
-        digest = message_digest(state)
-        place = encode_place(before, state[0]["timestamp"])
-        if number in by_id:
-            seen.add(number)
-            before = min(gid for gid, _ in by_id[number])
-            for gid, version in by_id[number]:
-                if version.digest != digest:
-                    run.must_rewrite |= is_marked(state[0])
-                    later = run.clock.next_version(version, digest)
-                    tables.set_message(session_id, gid, number, later, run.number, "")
-            continue
-        external = state[0].get("external_id")
-        gid = f"x:{external}" if external else f"{run.machine}:{number}"
-        earlier = known.get(gid)
-        version = first_version(digest) if earlier is None else run.clock.next_version(earlier[1], digest)
-        tables.set_message(session_id, gid, number, version, run.number, "", place)
-        before = gid
-    for number in by_id.keys() - seen:
-        run.must_rewrite = True
-        for gid, version in by_id[number]:
-            tables.set_message(session_id, gid, number, run.clock.next_version(version, ""), run.number, "")
+def _settle_messages(run: Run, session_id: str) -> Iterator[MessageVersion]:
+    """The messages that changed, each with a new version, and those that were added to what others have changed."""
+    versions, position = run.versions.messages(session_id), run.versions.position()
+    stored = {each.gid: each for each in versions if each.is_stored}
+    here = dict(read_states(run, session_id)) if any(each.is_changed and each.is_here for each in versions) else {}
+    for each in versions:
+        later = each._replace(run=run.number, bundle="", is_changed=False)
+        if each.is_changed:
+            run.must_rewrite |= not each.is_here or is_marked(here[each.number][0])
+            yield later._replace(version=run.clock.name(), replaced=_replaced(each))
+        elif not each.is_stored and each.number > position:
+            if taken := stored.get(each.gid):
+                # It was imported again, with another text or after it was deleted.
+                yield later._replace(version=run.clock.name(), replaced=_replaced(taken))
+                if taken.is_here:
+                    yield taken._replace(gid=f"{run.machine}:{taken.number}", run=run.number, bundle="", version="")
+            else:
+                yield later
 
 
-def read_states(run: Run, session_id: str) -> Iterator[tuple[int, State]]:
+def _replaced(version: MessageVersion) -> frozenset[str]:
+    return version.replaced | {version.version} - {""}
+
+
+def read_states(run: Run, session_id: str, first_id: int = 0) -> Iterator[tuple[int, State]]:
     """The messages of a session here, with the originals of copies named so that all machines know them."""
-    for number, fields, original, flags in run.db.synced_rows.read_messages(session_id):
-        copied = None if original is None else run.tables.gid_of(original)
-        named = None if copied is None else [run.tables.keys_of(copied[0])[0], copied[1]]
-        yield number, (fields, named, flags)
+    for number, fields, original, flags in run.db.synced_rows.read_messages(session_id, first_id):
+        copied = None if original is None else run.versions.find_gid(original)
+        keys = [] if copied is None else run.versions.keys_of(copied[0])
+        yield number, (fields, [keys[0], copied[1]] if copied is not None and keys else None, flags)
 
 
 def is_marked(fields: dict[str, Any]) -> bool:
@@ -230,45 +207,47 @@ def is_marked(fields: dict[str, Any]) -> bool:
     return bool(fields.get("redacted")) or MARK in str(fields)
 
 
-def _give_key(run: Run, session_id: str, started_at: float) -> str:
-    """The first key of a session of this home, which gets one if it has none."""
-    keys = run.tables.keys_of(session_id)
-    if keys:
+def note_removed(run: Run, session_ids: Iterable[str]) -> None:
+    """Note that the relatives of sessions must be linked again, because they are deleted."""
+    for session_id in session_ids:
+        parent = run.versions.session(session_id).parent
+        if parent:
+            run.unlinked.add(run.versions.session_of(parent) or "")
+
+
+def _give_key(run: Run, session_id: str, started_at: float, new: dict[str, str]) -> str:
+    """The first key of a session of this home; one without gets its id and start, which imports agree on."""
+    versions = run.versions
+    if keys := versions.keys_of(session_id):
         return keys[0]
-    key = session_key(run, session_id, started_at)
-    run.tables.set_key(key, session_id, run.number, "")
-    return key
+    if session_id not in new:
+        key = f"{session_id}@{started_at!r}"
+        # If a person has restored a deleted session, it is a new one for the other machines.
+        new[session_id] = key if versions.session_of(key) is None else f"{key}~{run.clock.name()}"
+    return new[session_id]
 
 
-def _note_parent(run: Run, session_id: str, head: dict[str, Any]) -> None:
+def _note_parent(run: Run, version: SessionVersion, head: dict[str, Any], keys: dict[str, str]) -> None:
     """Note how a session of this home was related to its parent when it began; deletions change that only here."""
     parent = head["parent_session_id"]
-    if parent is not None and not run.tables.parent_of(session_id)[0]:
+    if parent is not None and not version.parent:
         found = run.db.synced_rows.read_session(parent)
         if found is not None:
-            key = _give_key(run, parent, found[0]["started_at"])
-            run.tables.set_parent(session_id, key, head["relation"] or "")
-
-
-def _note_deleted(run: Run, session_id: str) -> None:
-    note_removed(run, session_id)
-    for key in run.tables.keys_of(session_id):
-        run.tables.set_key(key, "", run.number, "")
-    run.tables.drop_session(session_id)
-    run.must_rewrite = True
+            version.parent = _give_key(run, parent, found[0]["started_at"], keys)
+            version.relation = head["relation"] or ""
 
 
 def _session_record(
     run: Run, session_id: str, after: int, bundles: frozenset[str], *, always: bool
 ) -> Iterator[dict[str, Any]]:
     found = run.db.synced_rows.read_session(session_id)
-    keys = run.tables.keys_of(session_id)
+    keys = run.versions.keys_of(session_id)
     if found is None or not keys:
         return
     head, fields = found
-    parent, relation = run.tables.parent_of(session_id)
-    head = {name: head[name] for name in ("id", "source", "started_at")} | {"relation": relation or None}
-    known = run.tables.fields_of(session_id)
+    version = run.versions.session(session_id)
+    known = version.fields
+    head = {name: head[name] for name in ("id", "source", "started_at")} | {"relation": version.relation or None}
     sent = [
         name
         for name in (*fields, FIELD)
@@ -281,23 +260,33 @@ def _session_record(
         yield {
             "t": "session",
             "keys": keys,
-            "head": head | {"parent": parent or None},
+            "head": head | {"parent": version.parent or None},
             "fields": {name: [known[name][0], fields[name]] for name in sent if name != FIELD},
-        } | ({"counters": read_parts(run, session_id)} if FIELD in sent else {})
+        } | ({"counters": version.counters} if FIELD in sent else {})
 
 
-def _message_records(run: Run, session_id: str, listed: list[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
-    keys = run.tables.keys_of(session_id)
-    if not keys:
+def _message_records(
+    run: Run, session_id: str, unsent: range, after: int, bundles: frozenset[str]
+) -> Iterator[dict[str, Any]]:
+    keys = run.versions.keys_of(session_id)
+    wanted = [
+        each
+        for each in run.versions.messages(session_id)
+        if (each.run > after and each.bundle not in bundles if each.is_stored else each.number in unsent)
+    ]
+    if not keys or not wanted:
         return
-    known = {gid: (version, place) for gid, _, version, _, place in run.tables.places_of(session_id)}
-    states = dict(read_states(run, session_id))
-    for gid, number in listed:
-        version, place = known[gid]
-        record = {"t": "message", "key": keys[0], "gid": gid, "v": version.name, "was": sorted(version.replaced)}
-        record["place"] = json.loads(place)
-        if not version.digest:
+    first = min((each.number for each in wanted if each.is_here), default=unsent.stop)
+    states = dict(read_states(run, session_id, first))
+    for each in wanted:
+        record = {"t": "message", "key": keys[0], "gid": each.gid, "place": each.place}
+        if each.version:
+            record |= {"v": each.version, "was": sorted(each.replaced)}
+        if not each.is_here:
             yield record | {"gone": True}
-        elif number in states:
-            fields, copied, flags = states[number]
-            yield record | {"n": number, "m": fields, "copy": copied, "flags": flags}
+        elif each.number in states:
+            fields, copied, flags = states[each.number]
+            yield record | {"n": each.number, "m": fields, "copy": copied, "flags": flags}
+
+
+_NOTHING = digest_of(None)

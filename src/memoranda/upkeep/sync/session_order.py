@@ -12,43 +12,15 @@ may arrive after its child.
 import json
 from collections.abc import Mapping
 from contextlib import closing
-from typing import Any
 
 from memoranda.errors import SessionBusyError
 from memoranda.external.outbox.schema import outbox_database, read_positions
 from memoranda.memory.record.message_rows import DONE
 from memoranda.memory.record.scope import Scope
-from memoranda.support.lazy_dataclass import dataclass
+from memoranda.memory.record.transfer.row_versions import MessageVersion, Place
 from memoranda.upkeep.sync.run import Run
-from memoranda.upkeep.sync.versions import Version
 
 _UNORDERED = "unordered"
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedMessage:
-    """A message of a session as `sync.db` knows it; `place` is the gid before it and its time."""
-
-    gid: str
-    number: int
-    version: Version
-    bundle: str
-    place: tuple[str, float]
-
-    def as_expected(self) -> list[Any]:
-        """What `pending_messages` notes of it."""
-        version = self.version
-        place = encode_place(*self.place)
-        return [self.gid, version.name, version.digest, sorted(version.replaced), self.bundle, place]
-
-
-def encode_place(after: str, at: float) -> str:
-    return json.dumps([after, at])
-
-
-def _decode_place(place: str) -> tuple[str, float]:
-    after, at = json.loads(place)
-    return after, at
 
 
 def note_unordered(run: Run) -> None:
@@ -66,7 +38,7 @@ def order_sessions(run: Run) -> None:
     run.tables.set_value(_UNORDERED, json.dumps(waiting))
 
 
-def common_order(places: Mapping[str, tuple[str, float]]) -> list[str]:
+def common_order(places: Mapping[str, Place]) -> list[str]:
     """The gids in the order that all machines derive from the places of the messages."""
     following: dict[str, list[tuple[float, str]]] = {}
     for gid, (before, at) in places.items():
@@ -88,44 +60,36 @@ def _read(run: Run) -> str:
 
 def _order_session(run: Run, session_id: str) -> bool:
     """Order one session; False if that has to wait."""
-    placed = {
-        gid: PlacedMessage(gid, number, version, bundle, _decode_place(place))
-        for gid, number, version, bundle, place in run.tables.places_of(session_id)
-    }
-    by_id = {message.number: message for message in placed.values() if message.version.digest}
-    rows = {number: fields for number, fields, _, _ in run.db.synced_rows.read_messages(session_id)}
-    if len(by_id) < sum(bool(each.version.digest) for each in placed.values()) or by_id.keys() - rows.keys():
+    placed = {each.gid: each for each in run.versions.messages(session_id)}
+    present = [each.number for each in placed.values() if each.is_here]
+    if len(set(present)) < len(present):
         # A message with two names: after a machine has lost its state, both orders stay.
         return True
     order = common_order({gid: each.place for gid, each in placed.items()})
-    wanted = [placed[gid].number for gid in order if placed[gid].version.digest]
-    first = next((at for at, (one, other) in enumerate(zip(wanted, sorted(by_id), strict=True)) if one != other), None)
-    if first is None:
-        return True
-    moved = wanted[first:]
-    completed = [number for number in moved if DONE in rows[number]]
-    if rows.keys() - by_id.keys() or not _can_move(run, session_id, completed):
+    wanted = [placed[gid] for gid in order if placed[gid].is_here]
+    first = next(
+        (at for at, (one, other) in enumerate(zip(wanted, sorted(present), strict=True)) if one.number != other), None
+    )
+    return first is None or _move(run, session_id, wanted[first:])
+
+
+def _move(run: Run, session_id: str, moved: list[MessageVersion]) -> bool:
+    """Give messages new ids, unless a turn is being recorded or a provider has not received one yet."""
+    numbers = {each.number for each in moved}
+    rows = run.db.synced_rows.read_messages(session_id, min(numbers))
+    completed = [number for number, fields, _, _ in rows if number in numbers and DONE in fields]
+    if not _can_move(run, session_id, completed):
         return False
-    expected = [
-        [rows[number].get("role"), rows[number].get("timestamp"), *by_id[number].as_expected()] for number in moved
-    ]
-    return _move(run, session_id, moved, expected)
-
-
-def _move(run: Run, session_id: str, moved: list[int], expected: list[list[Any]]) -> bool:
-    """Give messages new ids, unless a turn is being recorded; `recover_pending` continues a run that is killed."""
     try:
         lock = run.db.lock_turn(session_id, 0.0)
     except SessionBusyError:
         return False
     try:
-        run.save_pending(session_id, run.db.last_message_id(), expected)
-        ids = run.db.synced_rows.move_messages(session_id, moved)
+        run.db.synced_rows.move_messages(
+            session_id, [each if each.is_stored else each._replace(run=run.number) for each in moved]
+        )
     finally:
         lock.release()
-    run.tables.renumber_messages(session_id, ids)
-    run.tables.connection.execute("DELETE FROM pending_messages WHERE session_id = ?", (session_id,))
-    run.commit()
     return True
 
 
@@ -147,31 +111,21 @@ def _can_move(run: Run, session_id: str, completed: list[int]) -> bool:
 _CONTINUES = "compression"
 
 
-def note_removed(run: Run, session_id: str) -> None:
-    """Note that the relatives of a session must be linked again, because it is deleted."""
-    run.db.synced_rows.drop_counts(session_id)
-    parent, _ = run.tables.parent_of(session_id)
-    if parent:
-        run.unlinked.add(run.tables.session_of(parent) or "")
-
-
 def link_sessions(run: Run) -> None:
     """Link the sessions that have arrived, or whose relatives were deleted."""
-    rows, tables = run.db.synced_rows, run.tables
+    rows, versions = run.db.synced_rows, run.versions
     parents: set[str] = set()
     for session_id in run.unlinked - {""}:
         parents.add(session_id)
-        key, _ = tables.parent_of(session_id)
-        parents.add(tables.session_of(key) or "" if key else "")
+        key = versions.session(session_id).parent
+        parents.add(versions.session_of(key) or "" if key else "")
     run.unlinked.clear()
     for parent in sorted(parents - {""}):
-        children: dict[str, str] = {}
-        for key in tables.keys_of(parent):
-            children |= tables.children_of(key)
-        starts = rows.starts_of([parent, *children])
+        children = versions.children_of(versions.keys_of(parent))
+        starts = rows.starts_of([parent, *children]) if children else {}
         if parent not in starts:
             continue
-        present = [(starts[child], tables.keys_of(child)[:1], child) for child in children if child in starts]
+        present = [(starts[child], versions.keys_of(child)[:1], child) for child in children if child in starts]
         ordered = [child for _, _, child in sorted(present)]
         continuation = next((child for child in ordered if children[child] == _CONTINUES), None)
         relations = {

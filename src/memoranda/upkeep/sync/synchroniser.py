@@ -5,7 +5,6 @@ writes one bundle with what changed here. A run that is killed is continued by t
 small steps, and doing a step again changes nothing.
 """
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -16,8 +15,8 @@ from memoranda.errors import SyncError
 from memoranda.home.session_db import SessionDB
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.storage.files.file_lock import FileLock
-from memoranda.upkeep.forgetting.sessions import DeletedSessions, delete_sessions, erase
-from memoranda.upkeep.sync.bundle_files import MAX_PART_BYTES, BundleFile, FolderKey, SharedFolder
+from memoranda.upkeep.forgetting.sessions import DeletedSessions, erase
+from memoranda.upkeep.sync.bundle_files import MAX_PART_BYTES, BundleFile, FolderKey, SharedFolder, encode_record
 from memoranda.upkeep.sync.delivery import last_number, lost_bundles, note_stored, report_waits, unread_bundles
 from memoranda.upkeep.sync.entries import collect_entries, entry_records, merge_entries
 from memoranda.upkeep.sync.forgotten_texts import forget_here, take_note
@@ -25,9 +24,8 @@ from memoranda.upkeep.sync.item_merge import collect_items, item_records, merge_
 from memoranda.upkeep.sync.record_check import check_records
 from memoranda.upkeep.sync.run import Run, SyncReport
 from memoranda.upkeep.sync.session_changes import collect_sessions, session_records
-from memoranda.upkeep.sync.session_merge import merge_sessions, recover_pending
+from memoranda.upkeep.sync.session_merge import merge_sessions
 from memoranda.upkeep.sync.session_order import link_sessions, note_unordered, order_sessions
-from memoranda.upkeep.sync.state import SyncState
 from memoranda.upkeep.sync.things import (
     NOUNS,
     arrange_entries,
@@ -37,6 +35,7 @@ from memoranda.upkeep.sync.things import (
     merge_things,
     thing_records,
 )
+from memoranda.upkeep.sync_state import SyncState
 
 LOCK_NAME = "sync.lock"
 _LOCK_TIMEOUT = 10.0
@@ -73,30 +72,21 @@ def synchronise(
     with FileLock(root / LOCK_NAME, _LOCK_TIMEOUT), closing(SyncState(root)) as state:
         run = Run(root, db, memory, state, progress)
         run.report.dry_run = dry_run
-        try:
-            _synchronise(run, folder, dry_run, rewrite)
-        except BaseException:
-            run.roll_back()
-            raise
-        if dry_run:
-            run.roll_back()
-        else:
-            run.end()
+        _synchronise(run, folder, dry_run, rewrite)
+        run.commit()
     return run.report
 
 
 def _synchronise(run: Run, folder: SharedFolder, dry_run: bool, rewrite: bool) -> None:
+    run.start()
     if any(not run.tables.is_known(bundle.name) for bundle in folder.bundles(run.machine)):
         # A copy of this home writes here, too: from now on this one is another machine.
-        run.tables.new_machine()
-        run.clock = run.tables.clock()
+        run.become_another()
     run.report.machine = run.machine
-    run.must_rewrite = rewrite or run.tables.value("rewrite") == "1"
-    if lost := lost_bundles(run.tables, folder):
+    run.must_rewrite |= rewrite
+    if lost := lost_bundles(run.tables, run.machine, folder):
         run.must_rewrite = True
         run.report.notes.append(f"{len(lost)} bundles of this machine were lost or damaged; all are written again.")
-    run.tables.set_value("run", str(run.number))
-    recover_pending(run)
     if not dry_run:
         take_note(run)
     _collect(run)
@@ -119,7 +109,7 @@ def _synchronise(run: Run, folder: SharedFolder, dry_run: bool, rewrite: bool) -
         erase(run.db, erased)
         run.report.notes += erased.problems
     _publish(run, folder)
-    run.report.conflicts = run.tables.connection.execute("SELECT count(*) FROM conflicts").fetchone()[0]
+    run.report.conflicts = len(run.tables.conflicts())
 
 
 def _collect(run: Run) -> None:
@@ -170,9 +160,6 @@ def _merge(run: Run, bundle: BundleFile, records: list[Record]) -> None:
     merge_items(run, records)
     merge_entries(run, records)
     merge_things(run, kinds_of(run), records)
-    if run.deleted:
-        run.report.notes += delete_sessions(run.db, run.root, run.deleted).problems
-        run.deleted.clear()
     link_sessions(run)
     note_unordered(run)
     run.tables.add_bundle(bundle.name)
@@ -211,9 +198,8 @@ def _publish(run: Run, folder: SharedFolder) -> None:
         run.report.bundles_written += 1
         part = following
     folder.remove_replaced(run.machine)
-    note_stored(run.tables, folder)
+    note_stored(run.tables, run.machine, folder)
     run.must_rewrite = False
-    run.tables.set_value("rewrite", "0")
     run.report.sent = _named(counts)
 
 
@@ -232,13 +218,14 @@ def _kind_of(record: Record) -> str:
     return f"thing {record['kind']}" if record["t"] == "thing" else str(record["t"])
 
 
-def _parts(records: Iterator[Record], counts: Counter[str]) -> Iterator[list[Record]]:
-    part: list[Record] = []
+def _parts(records: Iterator[Record], counts: Counter[str]) -> Iterator[list[bytes]]:
+    """The lines of each bundle."""
+    part: list[bytes] = []
     size = 0
     for record in records:
         counts[_kind_of(record)] += 1
-        part.append(record)
-        size += len(json.dumps(record))
+        part.append(encode_record(record))
+        size += len(part[-1])
         if size >= MAX_PART_BYTES:
             yield part
             part, size = [], 0

@@ -54,7 +54,8 @@ from memoranda.support.text_file import TextFile
 from memoranda.support.text_matcher import MARK
 from memoranda.upkeep.sync.entries import current_entries, entries_of, entry_digest, order_of, set_order, targets_of
 from memoranda.upkeep.sync.run import Run
-from memoranda.upkeep.sync.versions import Version, digest_of, first_version
+from memoranda.upkeep.sync_state import Thing
+from memoranda.upkeep.sync_versions import Version, digest_of, first_version
 
 Record = dict[str, Any]
 State = Any
@@ -88,29 +89,27 @@ class Kind(Protocol):
 def collect_things(run: Run, kinds: Iterable[Kind]) -> None:
     """Give a version to everything that was added, changed or removed since the last run."""
     for kind in kinds:
-        known = run.tables.things_of(kind.name)
+        known = run.tables.things(kind.name)
         states = kind.read(run)
         for name, state in states.items():
             digest, before = kind.digest(state), known.get(name)
             if before is None:
-                run.tables.set_thing(kind.name, name, first_version(digest), run.number, "")
-            elif before.digest != digest:
+                run.tables.set_thing(kind.name, name, Thing(first_version(digest), run.number))
+            elif before.version.digest != digest:
                 run.must_rewrite |= MARK in str(state)
-                run.tables.set_thing(kind.name, name, run.clock.next_version(before, digest), run.number, "")
-        for name, version in known.items():
-            if version.digest and name not in states:
-                run.tables.set_thing(kind.name, name, run.clock.next_version(version, ""), run.number, "")
+                run.tables.set_thing(kind.name, name, run.next_thing(before, digest))
+        for name, before in known.items():
+            if before.version.digest and name not in states:
+                run.tables.set_thing(kind.name, name, run.next_thing(before, ""))
 
 
 def thing_records(run: Run, kinds: Iterable[Kind], after: int, bundles: frozenset[str]) -> Iterator[Record]:
     """The records of things that changed after a run."""
-    changed = run.tables.changed("synced_things", "kind, name", after, bundles)
     for kind in kinds:
-        names = [name for other, name in changed if other == kind.name]
-        known = run.tables.things_of(kind.name) if names else {}
-        states = kind.read(run) if names else {}
-        for name in names:
-            version, state = known[name], states.get(name)
+        changed = run.tables.changed(kind.name, after, bundles)
+        states = kind.read(run) if changed else {}
+        for name, thing in changed.items():
+            version, state = thing.version, states.get(name)
             if ("" if state is None else kind.digest(state)) == version.digest:
                 yield {
                     "t": "thing", "kind": kind.name, "name": name, "v": version.name, "was": sorted(version.replaced),
@@ -123,11 +122,12 @@ def merge_things(run: Run, kinds: Iterable[Kind], records: Iterable[Record]) -> 
     listed = [record for record in records if record["t"] == "thing"]
     for kind in kinds:
         chosen = [record for record in listed if record["kind"] == kind.name]
-        known = run.tables.things_of(kind.name) if chosen else {}
+        known = run.tables.things(kind.name) if chosen else {}
         states = kind.read(run) if chosen else {}
         for record in chosen:
             run.clock.see(record["v"])
-            _merge_thing(run, kind, record, known.get(record["name"]), states.get(record["name"]))
+            ours = known.get(record["name"])
+            _merge_thing(run, kind, record, ours and ours.version, states.get(record["name"]))
 
 
 def _merge_thing(run: Run, kind: Kind, record: Record, ours: Version | None, present: State) -> None:
@@ -152,7 +152,7 @@ def _merge_thing(run: Run, kind: Kind, record: Record, ours: Version | None, pre
             run.report.count(run.report.received, kind.noun)
         # The bundles of this machine may have what another one has forgotten.
         run.must_rewrite |= bool(record.get("forgotten")) or (state is not None and MARK in json.dumps(state))
-    run.tables.set_thing(kind.name, name, version, run.number, bundle)
+    run.tables.set_thing(kind.name, name, Thing(version, run.number, bundle))
 
 
 _MAX_TEXT_CHARS = 10_000
@@ -393,7 +393,8 @@ def arrange_entries(run: Run) -> None:
 
 
 def _order_here(run: Run, target: Target) -> list[str]:
-    uids = {version.digest: uid for uid, (version, _) in entries_of(run.tables, target).items() if version.digest}
+    entries = entries_of(run.tables, target).items()
+    uids = {entry.version.digest: uid for uid, entry in entries if entry.version.digest}
     digests = [entry_digest(text) for text in current_entries(run.memory, target)]
     return [uids[digest] for digest in digests if digest in uids]
 
@@ -405,7 +406,7 @@ def _arranged(order: Sequence[str], wanted: Sequence[str]) -> list[str]:
 
 
 def _arrange(run: Run, target: Target, wanted: list[str]) -> None:
-    digests = {uid: version.digest for uid, (version, _) in entries_of(run.tables, target).items()}
+    digests = {uid: entry.version.digest for uid, entry in entries_of(run.tables, target).items()}
     positions = {digests[uid]: position for position, uid in enumerate(wanted)}
 
     def plan(current: Sequence[str]) -> EntryPlan:

@@ -4,7 +4,6 @@ Unlike an import, it also changes what exists: another machine may have redacted
 the rows of both machines have in common is decided in `upkeep/sync/`; this part only knows the tables.
 """
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
@@ -25,6 +24,7 @@ from memoranda.memory.record.message_rows import (
     encode,
     recount,
     renumber_references,
+    retire_message_ids,
 )
 from memoranda.memory.record.messages import Messages, next_message_id
 from memoranda.memory.record.schema import SESSIONS
@@ -32,13 +32,23 @@ from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.sessions import RELATIONS, TODOS, Titles, add_version, insert_session, read_todos, tidy
 from memoranda.memory.record.store_part import StorePart, count_redactions
 from memoranda.memory.record.system_prompts import PROMPT, select_list, update_columns
+from memoranda.memory.record.transfer.row_versions import (
+    MessageVersion,
+    RowVersions,
+    SessionVersion,
+    move_versions,
+    put_keys,
+    put_session,
+    put_versions,
+    unnoticed,
+)
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.sqlite.stored_texts import readable_rows
-from memoranda.storage.state_meta import drop_meta, read_meta, write_meta
 
 FLAGS = ("active", "compacted", "rewound")
+_NEW_FLAGS = [1, 0, None]
 # What a machine computes or only knows for itself.
 _LOCAL = frozenset({
     "id", "user_id", "parent_session_id", "relation", "conversation_id", "successor_id", "message_count",
@@ -63,6 +73,7 @@ class SyncedRows(StorePart):
         super().__init__(engine, scope, redactor)
         self._messages = messages
         self._titles = titles
+        self.versions = RowVersions(engine, scope, redactor)
 
     def read_session(self, session_id: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """What identifies a session (id, source, start, parent, relation), and its other fields; None without it."""
@@ -82,20 +93,23 @@ class SyncedRows(StorePart):
             fields[TODOS] = read_todos(connection, session_id)
         return dict(zip(names, row, strict=False)), fields
 
-    def read_messages(self, session_id: str) -> list[tuple[int, Message, int | None, list[int | None]]]:
-        """All messages of a session, rewound ones too: id, fields, the id of the original, and the flags."""
+    def read_messages(
+        self, session_id: str, first_id: int = 0
+    ) -> list[tuple[int, Message, int | None, list[int | None]]]:
+        """The messages of a session from an id on, rewound ones too: id, fields, the original's id, and the flags."""
         session_id = self._stored_name(session_id)
         with self._engine.reading() as connection:
             rows = readable_rows(
                 connection,
-                f"SELECT {CHECKED_COLUMNS} FROM messages m {JOIN_ORIGINAL} WHERE m.session_id = ? ORDER BY m.id",
-                (session_id,),
+                f"SELECT {CHECKED_COLUMNS} FROM messages m {JOIN_ORIGINAL} WHERE m.session_id = ? AND m.id >= ?"
+                " ORDER BY m.id",
+                (session_id, first_id),
             )
             messages = [decode_checked(row) for row in rows]
         return [
             (
                 message["id"],
-                {name: value for name, value in message.items() if name not in _STORE and value is not None},
+                {name: value for name, value in message.items() if value is not None and name not in _STORE},
                 message["copy_of"],
                 [message[name] for name in FLAGS],
             )
@@ -113,19 +127,15 @@ class SyncedRows(StorePart):
             ).fetchall()
         return {row[0]: sha256(repr(tuple(row)).encode("utf-8", "replace")).hexdigest()[:16] for row in rows}
 
-    def changed_since(self, message_id: int, change: int) -> tuple[set[str], int, int]:
-        """The sessions with messages or changes after these, and the last message and change by now."""
+    def changed_since(self, message_id: int, change: int) -> tuple[set[str], int]:
+        """The sessions with messages or changes after these, and the last change by now."""
         with self._engine.reading() as connection:
             rows = connection.execute(
-                "SELECT session_id, id, 0 FROM messages WHERE id > ?"
-                " UNION ALL SELECT session_id, 0, seq FROM changes WHERE seq > ?",
+                "SELECT DISTINCT session_id, 0 FROM messages WHERE id > ?"
+                " UNION ALL SELECT session_id, max(seq) FROM changes WHERE seq > ? GROUP BY session_id",
                 (message_id, change),
-            )
-            changed: set[str] = set()
-            for session_id, message, seq in rows:
-                changed.add(session_id)
-                message_id, change = max(message_id, message), max(change, seq)
-        return changed, message_id, change
+            ).fetchall()
+        return {row[0] for row in rows}, max((row[1] for row in rows), default=0) or change
 
     def is_taken(self, session_id: str) -> bool:
         """Whether any user has a session with this id."""
@@ -141,8 +151,8 @@ class SyncedRows(StorePart):
             )
             return {row[0] for row in rows}
 
-    def add_session(self, session_id: str, head: Mapping[str, Any]) -> None:
-        """Add a session without messages and without relatives."""
+    def add_session(self, session_id: str, head: Mapping[str, Any], keys: Sequence[str], run: int, bundle: str) -> None:
+        """Add a session without messages and without relatives, with the keys by which other machines know it."""
         session_id = self._stored_name(session_id)
         with self._engine.writing() as connection:
             values = {"id": session_id, "source": self._stored_name(head["source"]), "user_id": self._scope.user}
@@ -150,6 +160,7 @@ class SyncedRows(StorePart):
                 self._engine, connection, values | {"started_at": head["started_at"], "conversation_id": session_id}
             )
             note_change(connection, session_id)
+            put_keys(connection, keys, session_id, run, bundle)
 
     def starts_of(self, session_ids: Iterable[str]) -> dict[str, float]:
         """When those of these sessions started that exist in the scope."""
@@ -189,8 +200,18 @@ class SyncedRows(StorePart):
                     note_change(connection, child)
                 move_conversation(connection, child, conversation if child == continuation else child)
 
-    def set_fields(self, session_id: str, fields: Mapping[str, Any]) -> None:
-        """Set columns of a session and its list of tasks; the title is set with `set_title`."""
+    def set_fields(
+        self,
+        session_id: str,
+        fields: Mapping[str, Any],
+        amounts: Mapping[str, float],
+        version: SessionVersion,
+        run: int,
+    ) -> None:
+        """Set columns of a session and its list of tasks, add to its counters, and store its version.
+
+        In one transaction: a run that is killed would count it twice. The title is set with `set_title`.
+        """
         session_id = self._stored_name(session_id)
         clean, redacted = self._redact({name: value for name, value in fields.items() if name != "title"})
         todos = clean.pop(TODOS, None)
@@ -205,33 +226,11 @@ class SyncedRows(StorePart):
                 note_change(connection, session_id)
             if isinstance(todos, list):
                 add_version(connection, session_id, todos)
-            count_redactions(connection, redacted)
-
-    def read_counts(self, session_id: str) -> dict[str, Any] | None:
-        """What each machine has counted in a session when `add_counts` was last called; None if it never was."""
-        session_id = self._stored_name(session_id)
-        with self._engine.reading() as connection:
-            counts = read_meta(connection, _counts_key(session_id))
-        return None if counts is None else dict(json.loads(counts))
-
-    def add_counts(self, session_id: str, parts: Mapping[str, Any], amounts: Mapping[str, float]) -> None:
-        """Add what is new of other machines to the counters, and store what each has counted, in one transaction.
-
-        Otherwise a run that is killed would count it twice.
-        """
-        session_id = self._stored_name(session_id)
-        with self._engine.writing() as connection:
-            write_meta(connection, _counts_key(session_id), json.dumps(parts, sort_keys=True))
             if amounts:
                 assignments = ", ".join(f"{name} = COALESCE({name}, 0) + ?" for name in amounts)
                 connection.execute(f"UPDATE sessions SET {assignments} WHERE id = ?", (*amounts.values(), session_id))
-
-    def drop_counts(self, session_id: str) -> None:
-        """Remove what was counted in a session that was deleted."""
-        session_id = self._stored_name(session_id)
-        if self.read_counts(session_id) is not None:
-            with self._engine.writing() as connection:
-                drop_meta(connection, _counts_key(session_id))
+            put_session(connection, session_id, version, run)
+            count_redactions(connection, redacted)
 
     def title_holder(self, title: str, session_id: str) -> tuple[str, float] | None:
         """Another session with this title: its id and start."""
@@ -256,40 +255,46 @@ class SyncedRows(StorePart):
     def put_messages(
         self,
         session_id: str,
-        states: Sequence[tuple[int | None, Mapping[str, Any], int | None, Sequence[int | None]]],
+        states: Sequence[tuple[MessageVersion, Mapping[str, Any], int | None, Sequence[int | None]]],
         new_id: Callable[[int], int | None],
     ) -> list[int]:
-        """Insert messages, or replace those whose id is given, in one transaction; returns their ids.
+        """Insert messages, or replace those that exist, with their versions in one transaction; returns their ids.
 
-        Each is an id or None, fields, the id of the original, and the flags.
+        Each is a version, fields, the id of the original, and the flags.
         """
         session_id = self._stored_name(session_id)
         cleaned = self._messages.redact_all(fields for _, fields, _, _ in states)
+        encoded = [
+            encode({**renumber_references({**clean, "copy_of": original}, new_id), "copy_of": original}, 0.0)
+            for (_, _, original, _), (clean, _) in zip(states, cleaned, strict=True)
+        ]
         ids: list[int] = []
         with self._engine.writing() as connection:
             self._engine.lock_session(connection, session_id)
             self._require(connection, session_id)
             first_changed: int | None = None
-            for (existing, _, original, flags), (clean, redacted) in zip(states, cleaned, strict=True):
-                message = renumber_references({**clean, "copy_of": original}, new_id)
-                row = encode({**message, "copy_of": original}, 0.0)
-                if existing is None:
-                    number, _ = self._messages.insert(connection, session_id, row)
-                else:
-                    number = existing
-                    self._replace(connection, number, row)
-                    first_changed = min(number, first_changed or number)
-                assignments = ", ".join(f"{name} = ?" for name in FLAGS)
-                connection.execute(f"UPDATE messages SET {assignments} WHERE id = ?", (*flags, number))
-                count_redactions(connection, redacted)
-                ids.append(number)
+            with unnoticed(connection):
+                for (version, _, _, flags), row in zip(states, encoded, strict=True):
+                    if version.is_here:
+                        number, is_new = version.number, False
+                        self._replace(connection, number, row)
+                        first_changed = min(number, first_changed or number)
+                    else:
+                        number, is_new = self._messages.insert(connection, session_id, row)
+                    if not is_new or flags != _NEW_FLAGS:
+                        assignments = ", ".join(f"{name} = ?" for name in FLAGS)
+                        connection.execute(f"UPDATE messages SET {assignments} WHERE id = ?", (*flags, number))
+                    ids.append(number)
+            count_redactions(connection, sum(redacted for _, redacted in cleaned))
+            versions = [state[0]._replace(number=number) for state, number in zip(states, ids, strict=True)]
+            put_versions(connection, session_id, versions)
             recount(connection, session_id)
             note_change(connection, session_id, first_changed)
         self._messages.notify_appended()
         return ids
 
-    def move_messages(self, session_id: str, ids: Sequence[int]) -> dict[int, int]:
-        """Give messages of a session new ids, in this order after all others; returns the new ids by the old ones.
+    def move_messages(self, session_id: str, versions: Sequence[MessageVersion]) -> None:
+        """Give messages of a session new ids, in this order after all others.
 
         Copies, summaries and marks of turns that name them are changed, too. A completed turn is not marked as
         completed any more: providers have it already.
@@ -299,16 +304,20 @@ class SyncedRows(StorePart):
             self._engine.lock_session(connection, session_id)
             self._require(connection, session_id)
             (first,) = connection.execute(f"SELECT {next_message_id(self._dialect)}").fetchone()
-            moved = {old: first + number for number, old in enumerate(ids)}
-            for old, new in moved.items():
-                connection.execute("UPDATE messages SET id = ? WHERE id = ? AND session_id = ?", (new, old, session_id))
-                copies = [row[0] for row in connection.execute("SELECT id FROM messages WHERE copy_of = ?", (old,))]
-                with resealed(connection, copies):
-                    connection.execute("UPDATE messages SET copy_of = ? WHERE copy_of = ?", (new, old))
-            self._rename_references(connection, session_id, moved)
+            moved = {version.number: first + number for number, version in enumerate(versions)}
+            put_versions(connection, session_id, versions)
+            with unnoticed(connection):
+                for old, new in moved.items():
+                    connection.execute(
+                        "UPDATE messages SET id = ? WHERE id = ? AND session_id = ?", (new, old, session_id)
+                    )
+                    copies = [row[0] for row in connection.execute("SELECT id FROM messages WHERE copy_of = ?", (old,))]
+                    with resealed(connection, copies):
+                        connection.execute("UPDATE messages SET copy_of = ? WHERE copy_of = ?", (new, old))
+                self._rename_references(connection, session_id, moved)
+            move_versions(connection, session_id, moved)
             note_change(connection, session_id, min(moved))
         self._messages.notify_appended()
-        return moved
 
     def _rename_references(self, connection: Connection, session_id: str, moved: Mapping[int, int]) -> None:
         """Change the ids in summaries and shortened copies of a conversation, and in the marks of moved turns."""
@@ -333,7 +342,7 @@ class SyncedRows(StorePart):
             if changed != {**before, **original} and not message.get(DAMAGED):
                 self._replace(connection, message["id"], encode(changed, 0.0))
 
-    def remove_messages(self, session_id: str, ids: Sequence[int]) -> None:
+    def remove_messages(self, session_id: str, versions: Sequence[MessageVersion]) -> None:
         """Delete messages of a session that another machine has deleted; copies elsewhere become originals."""
         session_id = self._stored_name(session_id)
         with self._engine.writing() as connection:
@@ -341,8 +350,13 @@ class SyncedRows(StorePart):
             self._require(connection, session_id)
             for other in promote_copies(connection, session_id):
                 recount(connection, other)
-            for number in ids:
-                connection.execute("DELETE FROM messages WHERE id = ? AND session_id = ?", (number, session_id))
+            retire_message_ids(connection)
+            with unnoticed(connection):
+                for version in versions:
+                    connection.execute(
+                        "DELETE FROM messages WHERE id = ? AND session_id = ?", (version.number, session_id)
+                    )
+            put_versions(connection, session_id, versions)
             recount(connection, session_id)
             note_change(connection, session_id)
 
@@ -357,7 +371,3 @@ class SyncedRows(StorePart):
         assignments = ", ".join(f"{name} = ?" for name in values)
         connection.execute(f"UPDATE messages SET {assignments} WHERE id = ?", (*values.values(), message_id))
         seal(connection, [message_id])
-
-
-def _counts_key(session_id: str) -> str:
-    return f"synced_counts:{session_id}"

@@ -35,8 +35,8 @@ from memoranda.support.canonical_text import digest
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.origin import PERSON, Origin
 from memoranda.upkeep.sync.conflicts import Choice, Conflict, list_conflicts, resolve_conflict
-from memoranda.upkeep.sync.state import SyncState
 from memoranda.upkeep.sync.synchroniser import LOCK_NAME
+from memoranda.upkeep.sync_state import SyncState
 
 CHOICES: tuple[Choice, ...] = get_args(Choice)
 _PATH = "/approvals"

@@ -61,6 +61,11 @@ def first_version(digest: str) -> Version:
     return Version(f"{0:0{_DIGITS}d}.{digest[:16]}", digest)
 
 
+def is_first(version: Version) -> bool:
+    """Whether a version is that of what existed before the first synchronisation, and was never merged."""
+    return not time_of(version.name) and "+" not in version.name
+
+
 def time_of(name: str) -> int:
     """The time in the name of a version, in milliseconds; 0 if it has none."""
     digits = name[:_DIGITS]
