@@ -192,12 +192,14 @@ class RecordWriter(_SeenSessions):
         self._recorder.start()
         before = self._store.messages.last_message_id()
         try:
-            self._prepare(incoming, messages[0].message["timestamp"])
+            self._prepare(incoming, [imported.message["timestamp"] for imported in messages])
         except SessionError as error:
             return 0, [Problem(item.file, imported.line, str(error)) for imported in messages]
         ids, problems = self._append(item, incoming, messages)
         added = {number for number in ids if number > before}
         self._recorder.add(incoming.id, incoming.row, added)
+        if added and incoming.row is not None:
+            self._store.imported_rows.end_with_last_message(incoming.id)
         return len(added), problems
 
     def set_title(self, incoming: IncomingSession) -> str | None:
@@ -242,37 +244,37 @@ class RecordWriter(_SeenSessions):
         """End the import, after the last item."""
         self._recorder.finish()
 
-    def _prepare(self, incoming: IncomingSession, first_timestamp: float) -> None:
+    def _prepare(self, incoming: IncomingSession, timestamps: Sequence[float]) -> None:
         """Create the session, or set the model that it does not have yet."""
         model = incoming.conversation.model
         if incoming.row is None:
-            self._create_with_title(incoming, first_timestamp)
+            self._create_with_title(incoming, timestamps)
         elif model and not incoming.row["model"]:
             self._store.sessions.update_session(incoming.id, model=model)
         self._update_columns(incoming)
         if incoming.row is not None and not incoming.seen.created:
             self._remember(replace(incoming.seen, created=True))
 
-    def _create_with_title(self, incoming: IncomingSession, first_timestamp: float) -> None:
+    def _create_with_title(self, incoming: IncomingSession, timestamps: Sequence[float]) -> None:
         wanted = clean_title(incoming.conversation.title)
         try:
             # Session and title in one commit, because each commit waits for the disk.
             self._create(
                 incoming,
-                first_timestamp,
+                timestamps,
                 self._titles_of(incoming).get_next_title_in_lineage(wanted) if wanted else None,
             )
         except SessionError:
             if wanted is None:
                 raise
             # The title has no visible character, or another process has just used it; a session needs no title.
-            self._create(incoming, first_timestamp, None)
+            self._create(incoming, timestamps, None)
         title = self._store.titles.get_session_title(incoming.id) if wanted else None
         self._remember(replace(incoming.seen, created=True, title=title))
         if title is not None and title != wanted:
             self._renamed[incoming.id] = title
 
-    def _create(self, incoming: IncomingSession, first_timestamp: float, title: str | None) -> None:
+    def _create(self, incoming: IncomingSession, timestamps: Sequence[float], title: str | None) -> None:
         conversation = incoming.conversation
         self._store.sessions.create_session(
             incoming.id,
@@ -282,11 +284,11 @@ class RecordWriter(_SeenSessions):
             parent_session_id=incoming.parent,
             relation=incoming.relation,
             user_id=self._user_of(incoming),
-            started_at=first_timestamp if conversation.started_at is None else conversation.started_at,
+            started_at=timestamps[0] if conversation.started_at is None else conversation.started_at,
             **_session_facts(conversation, self._source, self._project),
         )
         # It is ended here, so that it can be pruned when it is old; in its own program it may continue.
-        self._store.sessions.end_session(incoming.id, "imported")
+        self._store.sessions.end_session(incoming.id, "imported", max(timestamps))
 
     def _update_columns(self, incoming: IncomingSession) -> None:
         """Write the columns of the other program's row, if that row has changed since the last import."""

@@ -430,12 +430,12 @@ class Sessions(StorePart):
                 "of this one was recorded. Send the message again when that turn has ended."
             ) from error
 
-    def end_session(self, session_id: str, end_reason: str) -> bool:
-        """End a session and keep the first reason. False if it had already ended."""
+    def end_session(self, session_id: str, end_reason: str, ended_at: float | None = None) -> bool:
+        """End a session, now or at another time, and keep the first reason. False if it had already ended."""
         session_id = self._stored_name(session_id)
         reason, redacted = self._redact(end_reason)
         require_storable("end_reason", reason)
-        values = (time.time(), reason)
+        values = (time.time() if ended_at is None else ended_at, reason)
         return self._update(session_id, "ended_at = ?, end_reason = ?", values, "ended_at IS NULL", redacted)
 
     def reopen_session(self, session_id: str) -> bool:

@@ -127,6 +127,21 @@ class ImportedRows(StorePart):
         self._messages.notify_appended()
         return ids
 
+    def end_with_last_message(self, session_id: str) -> None:
+        """Move the end of an imported session to its last message, after messages were added to it."""
+        session_id = self._stored_name(session_id)
+        with self._engine.writing() as connection:
+            _end_with_last_message(connection, session_id)
+
+
+def _end_with_last_message(connection: Connection, session_id: str) -> None:
+    # A session that was resumed here, or ended by its own program, has another reason or none.
+    connection.execute(
+        "UPDATE sessions SET ended_at = last_active"
+        " WHERE id = ? AND end_reason = 'imported' AND ended_at <> last_active",
+        (session_id,),
+    )
+
 
 def _stored_columns(connection: Connection, session_id: str) -> dict[str, Any]:
     names = (
@@ -380,4 +395,5 @@ def _remove(connection: Connection, part: AddedMessages, found: UndoneSession) -
         "UPDATE sessions SET title = ?, model = ? WHERE id = ?", (part.title, part.model, part.session_id)
     )
     recount(connection, part.session_id)
+    _end_with_last_message(connection, part.session_id)
     note_change(connection, part.session_id, part.first)
