@@ -88,7 +88,8 @@ ELSEWHERE = {
         f"import {source}"
         for source in ("chatgpt", "claude", "claude-code", "codex", "cursor", "gemini-cli", "hermes", "opencode",
                        "langgraph", "mem0", "openai-agents", "aider", "claude-mem", "cline", "continue", "copilot-chat",
-                       "letta", "obsidian", "roo", "zep")
+                       "letta", "obsidian", "roo", "zep", "llm", "open-webui", "librechat", "goose", "zed",
+                       "copilot-cli", "lm-studio", "jan")
     ),
 }  # fmt: skip
 

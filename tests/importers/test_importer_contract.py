@@ -15,10 +15,10 @@ from memoranda.importers.sources import SOURCES
 from memoranda.importers.undo import ImportHistory
 from tests.importers.import_home import Home
 from tests.importers.samples import Sample
-from tests.importers.samples.databases import LANGGRAPH, MEM0, OPENAI_AGENTS
+from tests.importers.samples.databases import DATABASES
 from tests.importers.samples.documents import DOCUMENTS
 
-SAMPLES = [MEM0, LANGGRAPH, OPENAI_AGENTS, *DOCUMENTS]
+SAMPLES = [*DATABASES, *DOCUMENTS]
 HOSTILE_BYTES = {
     "empty": b"",
     "zeros": bytes(4096),
@@ -99,6 +99,20 @@ def test_times_ids_and_texts_are_the_programs(sample: Sample, files: Path, home:
     session = home.everything()[session_id]
     assert session["started_at"] == pytest.approx(home.messages(session_id)[0]["timestamp"], abs=3600)
     assert session["host"] == sample.source
+
+
+def test_a_session_ends_with_its_last_message(sample: Sample, files: Path, home: Home) -> None:
+    """Not with the import, also after a later import added messages."""
+    _import(home, sample, files)
+    _assert_ends(home)
+    _grow(sample, files)
+    _import(home, sample, files)
+    _assert_ends(home)
+
+
+def _assert_ends(home: Home) -> None:
+    for name, session in home.everything().items():
+        assert session["ended_at"] == max(message["timestamp"] for message in home.messages(name))
 
 
 def test_a_second_import_adds_nothing(sample: Sample, files: Path, home: Home) -> None:

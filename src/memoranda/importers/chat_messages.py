@@ -6,11 +6,13 @@ its content. It may contain text, reasoning, calls of tools and their results; e
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import Any
 
 from memoranda.importers.reader_protocol import ImportedMessage, ReadEvent, Skipped
+from memoranda.support.lazy_pattern import compile_later
 
 # Seconds of the year 5138; larger numbers are milliseconds, and larger ones still are micro- or nanoseconds.
 _MAX_SECONDS = 1e11
@@ -21,6 +23,7 @@ SEPARATE_PARTS = frozenset({"tool_use", "tool_call", "tool_result", "thinking", 
 # A model thinks and gets results before it speaks, and calls tools after that.
 _BEFORE_TEXT = frozenset({"thinking", "reasoning", "tool_result"})
 _AFTER_TEXT = frozenset({"tool_use"})
+_THINKING = compile_later(r"(?s)\s*<think>(.*?)(?:</think>|\Z)\s*(.*)")
 _ROLES = {"user": "user", "assistant": "assistant", "human": "user", "ai": "assistant"}
 
 
@@ -159,6 +162,34 @@ def chat_events(message: dict[str, Any], name: str, at: Any, text: str | None = 
     yield from after
 
 
+def part_events(role: str, parts: Sequence[dict[str, Any]], name: str, at: Any) -> Iterator[ReadEvent]:
+    """Yield the parts of a message in their order: neighbouring texts as one message, other parts as one each."""
+    runs = groupby(enumerate(parts), lambda numbered: numbered[0] if numbered[1].get("type") in SEPARATE_PARTS else -1)
+    for number, (_, run) in enumerate(runs):
+        message = {"role": role, "content": [part for _, part in run]}
+        yield from chat_events(message, f"{name}/{number}" if number else name, at)
+    if not parts:
+        yield Skipped("message without text")
+
+
+def text_parts(text: str) -> list[dict[str, Any]]:
+    """Return a text as parts of a message; models write their reasoning between `<think>` and `</think>` before it."""
+    found = _THINKING.fullmatch(text)
+    if found is None:
+        return [{"type": "text", "text": text}]
+    parts = [{"type": "thinking", "thinking": found[1].strip()}, {"type": "text", "text": found[2]}]
+    return [part for part in parts if part.get("thinking") or part.get("text")]
+
+
+def call_parts(call: tuple[str, str, Any], result: Any) -> list[dict[str, Any]]:
+    """Return a call of a tool (id, name, arguments) and its result, if there is one, as parts of a message."""
+    call_id, tool, arguments = call
+    parts = [{"type": "tool_use", "id": call_id, "name": tool, "input": arguments}]
+    if result not in (None, "", [], {}):
+        parts.append({"type": "tool_result", "tool_use_id": call_id, "name": tool, "content": result})
+    return parts
+
+
 def _part_messages(content: Any, kinds: frozenset[str], name: str, at: Any) -> Iterator[ImportedMessage]:
     for number, part in enumerate(dicts_in(content)):
         own, kind = f"{name}/{number}", part.get("type")
@@ -173,7 +204,8 @@ def _part_messages(content: Any, kinds: frozenset[str], name: str, at: Any) -> I
         elif kind == "tool_result":
             result = part.get("content")
             shown = content_text(result) if isinstance(result, list) else as_text(result)
-            yield tool_result_message((str(part.get("tool_use_id")), ""), shown, own, at)
+            # Only parts that a reader made have the name of the tool.
+            yield tool_result_message((str(part.get("tool_use_id")), str(part.get("name") or "")), shown, own, at)
 
 
 def _call_messages(message: dict[str, Any], name: str, at: Any) -> Iterator[ImportedMessage]:

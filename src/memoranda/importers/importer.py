@@ -21,7 +21,7 @@ from memoranda.importers.item_import import ItemImport
 from memoranda.importers.proposals import ProposalWriter
 from memoranda.importers.reader_protocol import ConversationReader, ImportItem
 from memoranda.importers.session_writer import PreviewWriter, RecordWriter, SessionWriter
-from memoranda.importers.source_files import prefix_digest
+from memoranda.importers.source_files import leads_out, prefix_digest
 from memoranda.importers.state.log import ImportRecorder, is_import_of
 from memoranda.importers.state.store import ImportState, ItemState
 from memoranda.importers.summary import ImportSummary
@@ -139,17 +139,10 @@ def scan_source(reader: ConversationReader, path: Path | None) -> list[ImportIte
     items = list(reader.scan(path))
     if path is None or not path.is_dir():
         return items
-    linked = [item for item in items if _leads_out(item.file, path)]
+    linked = [item for item in items if leads_out(item.file, path)]
     if linked:
         _log.warning("%d links lead out of %s and are not read; name the files themselves.", len(linked), path)
     return [item for item in items if item not in linked]
-
-
-def _leads_out(file: Path, directory: Path) -> bool:
-    try:
-        return file.is_relative_to(directory) and not file.resolve().is_relative_to(directory.resolve())
-    except (OSError, RuntimeError):
-        return True
 
 
 def state_of_store(root: Path, store: SessionStore, *, rescan: bool = False) -> ImportState:

@@ -2,14 +2,14 @@
 
 import os
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from shutil import copyfile
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from memoranda.importers.reader_protocol import ImportItem
+from memoranda.importers.reader_protocol import ImportItem, Problem, ReadEvent
 from memoranda.importers.source_files import find_files, item_at, open_source
 
 _BUSY_TIMEOUT = 5.0
@@ -123,3 +123,24 @@ def rows(connection: sqlite3.Connection, query: str, values: Sequence[Any] = ())
     cursor = connection.execute(query, values)
     while found := cursor.fetchmany(_ROWS_PER_FETCH):
         yield from found
+
+
+def read_database(
+    item: ImportItem,
+    program: str,
+    known_tables: Mapping[str, Collection[str]],
+    events: Callable[[sqlite3.Connection], Iterator[ReadEvent]],
+) -> Iterator[ReadEvent]:
+    """Yield the events of a program's database, or the problem if it is unreadable or not a database of the program.
+
+    `known_tables` are tables with their columns, of which the program's database has at least one.
+    """
+    try:
+        with open_database(item.file) as connection:
+            found = tables(connection)
+            if any(found.get(table, set()).issuperset(columns) for table, columns in known_tables.items()):
+                yield from events(connection)
+            else:
+                yield Problem(item.file, None, f"not a database of {program}", unread=True)
+    except OSError as error:
+        yield Problem(item.file, None, str(error), unread=True)

@@ -46,13 +46,33 @@ def item_at(file: Path, label: str) -> ImportItem | None:
     return ImportItem(file, status.st_size, status.st_mtime, label) if stat.S_ISREG(status.st_mode) else None
 
 
-def find_files(directory: Path, is_wanted: Callable[[Path], bool], label: str) -> list[ImportItem]:
+def leads_out(file: Path, directory: Path) -> bool:
+    """Whether a file under a directory is outside of it once links are followed."""
+    try:
+        return file.is_relative_to(directory) and not file.resolve().is_relative_to(directory.resolve())
+    except (OSError, RuntimeError):
+        return True
+
+
+def item_beside(source: Path, file: Path, label: str) -> ImportItem | None:
+    """Return a file that belongs to the file of an item, such as the one with its title; None when there is none.
+
+    Another person may have written both, and a link in place of the file may lead to something private: it must be
+    under the directory that the two share.
+    """
+    directory = Path(os.path.commonpath([source.absolute().parent, file.absolute().parent]))
+    return None if leads_out(file.absolute(), directory) else item_at(file, label)
+
+
+def find_files(
+    directory: Path, is_wanted: Callable[[Path], bool], label: str, max_depth: int = _MAX_DEPTH
+) -> list[ImportItem]:
     """Return the wanted regular files under a directory, sorted by path; skips directories that cannot be listed."""
-    found = [item_at(file, label) for file in _walk(directory, 0) if is_wanted(file)]
+    found = [item_at(file, label) for file in _walk(directory, max_depth) if is_wanted(file)]
     return [item for item in found if item is not None]
 
 
-def _walk(directory: Path, depth: int) -> Iterator[Path]:
+def _walk(directory: Path, levels: int) -> Iterator[Path]:
     try:
         entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
     except (OSError, ValueError):
@@ -61,8 +81,8 @@ def _walk(directory: Path, depth: int) -> Iterator[Path]:
         # Users link single transcripts from elsewhere; a linked directory could be a cycle.
         if not entry.is_dir(follow_symlinks=False):
             yield directory / entry.name
-        elif depth < _MAX_DEPTH:
-            yield from _walk(directory / entry.name, depth + 1)
+        elif levels:
+            yield from _walk(directory / entry.name, levels - 1)
 
 
 def prefix_digest(file: Path, offset: int) -> str:

@@ -1,4 +1,4 @@
-"""Reads a JSON object from a value that someone else wrote, which may be anything."""
+"""Reads a JSON object or list from a value that someone else wrote, which may be anything."""
 
 import json
 from typing import Any
@@ -6,8 +6,18 @@ from typing import Any
 
 def parse_object(value: Any) -> dict[str, Any] | None:
     """Return the object that a text or bytes contain as JSON; None for anything else."""
+    found = _parse(value)
+    return found if isinstance(found, dict) else None
+
+
+def parse_list(value: Any) -> list[Any] | None:
+    """Return the list that a text or bytes contain as JSON; None for anything else."""
+    found = _parse(value)
+    return found if isinstance(found, list) else None
+
+
+def _parse(value: Any) -> Any:
     try:
-        found = json.loads(value)
+        return json.loads(value)
     except (TypeError, ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None

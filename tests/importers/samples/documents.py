@@ -39,12 +39,25 @@ def _grow_claude_mem(path: Path) -> int:
     )
 
 
+def _add_to_librechat(value: Any) -> None:
+    """A prompt in the branch that is not shown; an import into a session that has branches cannot be undone."""
+    prompt = {"messageId": "m-9", "parentMessageId": "m-2", "isCreatedByUser": True, "text": "And no sugar."}
+    answer = value["messagesTree"][0]["children"][0]
+    answer["children"].append({**prompt, "createdAt": "2026-03-02T10:00:30.000Z", "children": []})
+
+
 _CLINE = "1794856437294_o5yng"
 _CONTINUE = "885427e4-9a97-4b72-b153-15691b5f8975"
 _COPILOT = "3b7e1f1b-5a1c-4c11-9c02-2b64f2d0b001"
 _REQUEST = {"requestId": "request_9", "message": {"text": "And no sugar."}}
+_COPILOT_CLI = "cdc7ff21-2b75-43fd-aec0-f74b51ed36b0"
+_LIBRECHAT = "7f2d6a10-3c55-4a0e-9a2c-5d1f0b9e2001"
+_LM_STUDIO = "1751393220000"
+_ASKED = "Which port does the gateway use?"
+_JAN = "01k1jan0000000000000000000"
 _LETTA_CODE = "agent-local-8d1aa6ac-2079-4ff8-b02d-cd1c9a7ab76a"
 _SAID = {"role": "user", "content": "And no sugar."}
+_SAID_IN_PARTS = {"role": "user", "content": [{"type": "text", "text": "And no sugar."}]}
 
 DOCUMENTS = [
     Sample(
@@ -107,6 +120,54 @@ DOCUMENTS = [
             json.dumps({"kind": 2, "k": ["requests"], "v": [_REQUEST]}) + "\n",
         ),
         skipped={"part of an answer: progressTaskSerialized": 1},
+    ),
+    Sample(
+        "copilot-cli",
+        messages=6,
+        sessions={f"copilot-cli-{_COPILOT_CLI}": 6},
+        known=(
+            f"copilot-cli-{_COPILOT_CLI}",
+            "61e63a4c-175e-4bb3-9dde-13ee4d11a8c7",
+            "2026-11-18T04:49:49.632+00:00",
+            "Port 8443, as set in gateway.toml.",
+        ),
+        grow=_append(
+            f"{_COPILOT_CLI}/events.jsonl",
+            json.dumps({"type": "user.message", "data": {"content": "And no sugar."}, "id": "e9"}) + "\n",
+        ),
+        skipped={
+            "event: system.message": 1,
+            "event: assistant.turn_start": 3,
+            "event: session.usage_record": 3,
+            "event: assistant.turn_end": 3,
+            "event: session.shutdown": 2,
+            "event: tool.execution_start": 1,
+        },
+    ),
+    Sample(
+        "librechat",
+        messages=9,
+        sessions={f"librechat-{_LIBRECHAT}": 8, f"librechat-{_LIBRECHAT}~m-2": 1},
+        known=(f"librechat-{_LIBRECHAT}", f"{_LIBRECHAT}/m-5", "2026-03-02T10:02:03+00:00", "Noted."),
+        grow=_change("Gateway port.json", _add_to_librechat),
+    ),
+    Sample(
+        "lm-studio",
+        messages=5,
+        sessions={f"lm-studio-{_LM_STUDIO}": 5},
+        known=(f"lm-studio-{_LM_STUDIO}", f"{_LM_STUDIO}:0:", "2025-07-01T18:07:00+00:00", _ASKED),
+        grow=_change(
+            f"{_LM_STUDIO}.conversation.json",
+            lambda value: value["messages"].append({"versions": [_SAID_IN_PARTS], "currentlySelected": 0}),
+        ),
+        skipped={"version of a message that is not shown": 1},
+    ),
+    Sample(
+        "jan",
+        messages=10,
+        sessions={f"jan-{_JAN}": 10},
+        known=(f"jan-{_JAN}", f"{_JAN}:msg-3", "2025-07-06T11:07:30+00:00", "Tea without sugar."),
+        grow=_append(f"threads/{_JAN}/messages.jsonl", json.dumps({"id": "msg-9", **_SAID_IN_PARTS}) + "\n"),
     ),
     Sample(
         "zep",

@@ -18,7 +18,7 @@ from memoranda.importers.chat_messages import (
     to_json,
 )
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent
-from memoranda.importers.source_files import find_files, item_at, read_json_file, storage_directories
+from memoranda.importers.source_files import find_files, item_at, item_beside, read_json_file, storage_directories
 
 _TASK_FILE, _SESSION_SUFFIX = "api_conversation_history.json", ".messages.json"
 # What Cline writes around the words of the user, and after them.
@@ -89,7 +89,7 @@ def _describe(item: ImportItem) -> tuple[str, ImportedConversation]:
         task = item.file.parent.name
         return task, ImportedConversation(task, started_at=parse_timestamp(int(task)) if task.isdecimal() else None)
     task = item.file.name.removesuffix(_SESSION_SUFFIX)
-    beside = item_at(item.file.with_name(f"{task}.json"), "session")
+    beside = item_beside(item.file, item.file.with_name(f"{task}.json"), "session")
     value: Any = read_json_file(beside) if beside else None
     about = value if isinstance(value, dict) else {}
     return task, ImportedConversation(

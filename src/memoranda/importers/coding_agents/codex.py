@@ -42,6 +42,7 @@ from memoranda.importers.source_files import (
     Line,
     find_files,
     item_at,
+    item_beside,
     read_json_file,
     read_json_lines,
     read_line_events,
@@ -257,7 +258,7 @@ class Codex:
     def _titles_for(self, file: Path) -> dict[str, str]:
         """Return the titles that users gave to sessions, from the index next to the directory of a rollout."""
         home = next((folder.parent for folder in file.parents if folder.name in _FOLDERS), None)
-        index = item_at(home / _INDEX, "index") if home else None
+        index = item_beside(file, home / _INDEX, "index") if home else None
         if index is None:
             return {}
         known = self._titles.get(index.file)

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from memoranda.importers.chat_messages import chat_events, dicts_in, get_text, parse_timestamp, short_digest, to_json
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent
-from memoranda.importers.source_files import find_files, item_at, read_json_file
+from memoranda.importers.source_files import find_files, item_at, item_beside, read_json_file
 
 _LIST = "sessions.json"
 _UNTITLED = frozenset({"Untitled Session", "New Session"})
@@ -69,7 +69,7 @@ class Continue:
     def _created_at(self, item: ImportItem, session: str) -> float | None:
         file = item.file.with_name(_LIST)
         if file not in self._lists:
-            found = item_at(file, "list")
+            found = item_beside(item.file, file, "list")
             listed = dicts_in(read_json_file(found)) if found else []
             self._lists[file] = {str(entry.get("sessionId")): entry.get("dateCreated") for entry in listed}
         return parse_timestamp(self._lists[file].get(session))

@@ -16,6 +16,7 @@ from memoranda.importers.source_files import (
     find_files,
     is_recently_changed,
     item_at,
+    item_beside,
     read_json_file,
     read_json_lines,
     reread_time,
@@ -120,7 +121,7 @@ def _seconds(value: Any) -> float | None:
 
 def _directory(item: ImportItem) -> str | None:
     """Return the folder of the workspace, which a file above the chats names."""
-    found = item_at(item.file.parent.parent / "workspace.json", "workspace")
+    found = item_beside(item.file, item.file.parent.parent / "workspace.json", "workspace")
     folder = get_text(read_json_file(found), "folder") if found else None
     return unquote(urlsplit(folder).path) if folder and folder.startswith("file://") else None
 

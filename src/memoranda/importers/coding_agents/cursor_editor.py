@@ -36,7 +36,7 @@ from memoranda.importers.reader_protocol import (
     Skipped,
 )
 from memoranda.importers.source_databases import database_at, open_database, rows, tables
-from memoranda.importers.source_files import is_recently_changed, item_at, read_json_file, reread_time
+from memoranda.importers.source_files import is_recently_changed, item_beside, read_json_file, reread_time
 from memoranda.support.json_object import parse_object
 from memoranda.support.lazy_dataclass import dataclass
 
@@ -316,7 +316,7 @@ def _read_value(connection: sqlite3.Connection, key: str) -> Any:
 
 def workspace_directory(workspace: Path) -> str | None:
     """Return the directory of a workspace from its `workspace.json`, if it is on this machine."""
-    item = item_at(workspace / "workspace.json", "workspace")
+    item = item_beside(workspace / "state.vscdb", workspace / "workspace.json", "workspace")
     url = get_text(read_json_file(item), "folder") if item else None
     return path_of_url(url) if url else None
 

@@ -43,6 +43,7 @@ from memoranda.importers.reader_protocol import (
 from memoranda.importers.source_files import (
     find_files,
     item_at,
+    item_beside,
     open_source,
     read_json_file,
     read_json_lines,
@@ -119,10 +120,10 @@ def directory_of(file: Path, project: str | None) -> str | None:
 
 @lru_cache(maxsize=256)
 def _lookup(folder: Path, project: str) -> str | None:
-    if root := _read_text(folder / ".project_root").strip():
+    if root := _read_text(folder, folder / ".project_root").strip():
         return root
     for name in _PROJECT_LISTS:
-        listed = parse_object(_read_text(folder.parent.parent / name)) or {}
+        listed = parse_object(_read_text(folder, folder.parent.parent / name)) or {}
         inner = listed.get("projects")
         for path, known_as in (inner if isinstance(inner, dict) else listed).items():
             if known_as == folder.name or _digest(path) in (folder.name, project):
@@ -134,7 +135,9 @@ def _digest(path: str) -> str:
     return hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _read_text(file: Path) -> str:
+def _read_text(folder: Path, file: Path) -> str:
+    if item_beside(folder / file.name, file, "") is None:
+        return ""
     try:
         with open_source(file) as stream:
             return stream.read(_MAX_BYTES).decode("utf-8", "replace")

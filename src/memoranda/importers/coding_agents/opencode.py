@@ -25,7 +25,14 @@ from memoranda.importers.chat_messages import (
 )
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent, Skipped
 from memoranda.importers.source_databases import database_at, open_database, rows, tables
-from memoranda.importers.source_files import find_files, is_recently_changed, item_at, read_json_file, reread_time
+from memoranda.importers.source_files import (
+    find_files,
+    is_recently_changed,
+    item_at,
+    item_beside,
+    read_json_file,
+    reread_time,
+)
 from memoranda.importers.sources import in_directory
 from memoranda.support.json_object import parse_object
 from memoranda.support.lazy_dataclass import dataclass
@@ -400,13 +407,13 @@ def _read_session_files(item: ImportItem) -> Iterator[StoredSession | StoredMess
     session = session_from_info(info, item.file.stem)
     yield session
     messages, parts = _message_directories(item.file)
-    for message in _json_files(messages):
+    for message in _json_files(item.file, messages):
         value = read_json_file(message)
         if not isinstance(value, dict):
             yield value if isinstance(value, Problem) else Problem(message.file, None, "a JSON object is expected")
             continue
         message_parts = []
-        for part in _json_files(parts / message.file.stem):
+        for part in _json_files(item.file, parts / message.file.stem):
             entry = read_json_file(part)
             if isinstance(entry, dict):
                 message_parts.append({"id": part.file.stem, **entry})
@@ -437,21 +444,21 @@ def _message_directories(session: Path) -> tuple[Path, Path]:
     return storage / "message" / session.stem, storage / "part"
 
 
-def _json_files(folder: Path) -> list[ImportItem]:
-    """Return the files of a directory in the order of their names, which is the order of time."""
+def _json_files(session: Path, folder: Path) -> list[ImportItem]:
+    """Return the files of a session's directory in the order of their names, which is the order of time."""
     try:
         names = sorted(name for name in os.listdir(folder) if name.endswith(".json"))
     except OSError:
         return []
-    found = [item_at(folder / name, _LABEL) for name in names]
+    found = [item_beside(session, folder / name, _LABEL) for name in names]
     return [item for item in found if item is not None]
 
 
 def _measure(session: ImportItem) -> ImportItem:
     messages, parts = _message_directories(session.file)
     size, modified_at = session.size, session.modified_at
-    for message in _json_files(messages):
-        for entry in (message, *_json_files(parts / message.file.stem)):
+    for message in _json_files(session.file, messages):
+        for entry in (message, *_json_files(session.file, parts / message.file.stem)):
             size, modified_at = size + entry.size, max(modified_at, entry.modified_at)
     return ImportItem(session.file, size, reread_time(modified_at), session.label)
 

@@ -6,9 +6,11 @@ becomes a branch of the session and contains only its own messages.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from memoranda.importers.chat_messages import part_events
 from memoranda.importers.exports.archives import ArrayElement, open_list, read_elements
 from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage, ImportItem, Problem, ReadEvent
 from memoranda.support.lazy_dataclass import dataclass
@@ -54,6 +56,42 @@ class ConversationTree(ABC):
 
     def _problem(self, text: str) -> Problem:
         return Problem(self._file, self._line, text)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeMessage:
+    """A message of a chat with parts as `part_events` reads them, and the message before it."""
+
+    parent: str | None
+    role: str
+    parts: list[dict[str, Any]]
+    at: Any
+
+
+class ChatTree(ConversationTree):
+    """A chat whose messages were read already; `current` ends the branch that the program shows."""
+
+    def __init__(
+        self, file: Path, chat: ImportedConversation, messages: Mapping[str, TreeMessage], current: str | None = None
+    ) -> None:
+        super().__init__(ArrayElement(None, 0, 0), file)
+        self._chat, self._messages, self._current = chat, messages, current
+
+    def events(self) -> Iterator[ReadEvent]:
+        parents = {name: message.parent for name, message in self._messages.items()}
+        return self._branch_events(self._chat.host_id, parents, self._current)
+
+    def _message_events(self, name: str) -> Iterator[ReadEvent]:
+        message = self._messages[name]
+        return part_events(message.role, message.parts, message_name(self._chat.host_id, name), message.at)
+
+    def _conversation(self, host_id: str, parent: str | None, imported: list[ImportedMessage]) -> ImportedConversation:
+        if parent is None:
+            return self._chat
+        # A branch starts with its own first message, and the title is the session's.
+        return replace(
+            self._chat, host_id=host_id, title=None, started_at=None, parent_host_id=parent, relation="branch"
+        )
 
 
 def read_list(item: ImportItem, kind: type[ConversationTree]) -> Iterator[ReadEvent]:

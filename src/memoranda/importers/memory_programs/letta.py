@@ -63,7 +63,7 @@ from memoranda.importers.reader_protocol import (
     ReadEvent,
     Skipped,
 )
-from memoranda.importers.source_files import find_files, item_at, read_json_file, read_json_lines
+from memoranda.importers.source_files import find_files, item_at, item_beside, read_json_file, read_json_lines
 from memoranda.memory.curated.settings import Target
 from memoranda.support.json_object import parse_object
 
@@ -353,11 +353,11 @@ def _is_reminder(part: Any) -> bool:
 
 def _describe(item: ImportItem, first: dict[str, Any]) -> ImportedConversation:
     """Return the conversation by what the files beside its messages and the first line say."""
-    about = _read(item.file.with_name("conversation.json"))
+    about = _read(item.file, item.file.with_name("conversation.json"))
     name = get_text(about, "id") or get_text(first, "id") or item.file.parent.name
     agent_id = get_text(about, "agent_id") or ""
     encoded = urlsafe_b64encode(agent_id.encode()).decode().rstrip("=")
-    agent = _read(item.file.parent.parent.parent / "agents" / f"{encoded}.json") if agent_id else {}
+    agent = _read(item.file, item.file.parent.parent.parent / "agents" / f"{encoded}.json") if agent_id else {}
     return ImportedConversation(
         f"{agent_id}/{name}" if agent_id else name,
         get_text(about, "summary"),
@@ -367,8 +367,8 @@ def _describe(item: ImportItem, first: dict[str, Any]) -> ImportedConversation:
     )
 
 
-def _read(file: Path) -> dict[str, Any]:
-    item = item_at(file, "")
+def _read(source: Path, file: Path) -> dict[str, Any]:
+    item = item_beside(source, file, "")
     value = read_json_file(item) if item else None
     return value if isinstance(value, dict) else {}
 

@@ -3,7 +3,9 @@
 Each row is an item of the Responses API: a message, a call of a tool, its output, or reasoning.
 """
 
+import sqlite3
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,7 @@ from memoranda.importers.reader_protocol import (
     ReadEvent,
     Skipped,
 )
-from memoranda.importers.source_databases import find_databases, open_database, rows, tables
+from memoranda.importers.source_databases import find_databases, read_database, rows
 from memoranda.support.json_object import parse_object
 
 # The names that the SDK uses unless a program chooses others.
@@ -46,23 +48,21 @@ class OpenAIAgents:
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """Yield every session and its items in order."""
-        try:
-            with open_database(item.file) as connection:
-                if not {"session_id", "message_data", "created_at"} <= tables(connection).get(_MESSAGES, set()):
-                    yield Problem(item.file, None, "not a database of the OpenAI Agents SDK", unread=True)
-                    return
-                current = None
-                for number, session, data, at in rows(connection, _QUERY):
-                    if session != current:
-                        current = session
-                        yield ImportedConversation(str(session))
-                    yield _event(item, f"{session}:{number}:{short_digest(str(at), str(data))[:12]}", data, at)
-        except OSError as error:
-            yield Problem(item.file, None, str(error), unread=True)
+        required = {_MESSAGES: ("session_id", "message_data", "created_at")}
+        return read_database(item, "the OpenAI Agents SDK", required, partial(_sessions, item))
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
         """Return "": the program that uses the SDK resumes its sessions."""
         return ""
+
+
+def _sessions(item: ImportItem, connection: sqlite3.Connection) -> Iterator[ReadEvent]:
+    current = None
+    for number, session, data, at in rows(connection, _QUERY):
+        if session != current:
+            current = session
+            yield ImportedConversation(str(session))
+        yield _event(item, f"{session}:{number}:{short_digest(str(at), str(data))[:12]}", data, at)
 
 
 def _event(item: ImportItem, name: str, data: Any, at: Any) -> ReadEvent:
