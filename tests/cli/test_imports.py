@@ -21,6 +21,7 @@ from memoranda.cli.main import command
 from memoranda.home.session_db import SessionDB
 from memoranda.importers.importer import Importer, import_lock
 from memoranda.importers.reader_protocol import ConversationReader, ImportItem
+from memoranda.importers.sources import SOURCES
 from memoranda.importers.summary import MAX_REPORTS, ImportSummary
 from tests.importers import cursor_stores
 from tests.importers.claude_code_lines import PRESENT, SESSION, assistant, text
@@ -58,6 +59,13 @@ def test_without_a_name_it_lists_what_was_found(home: Path, transcript: Path) ->
     found = answer(home)["found"]
     assert [(each["source"], each["bytes"]) for each in found] == [("claude-code", transcript.stat().st_size)]
     assert not home.exists()
+
+
+def test_an_unknown_name_lists_what_can_be_imported(home: Path) -> None:
+    """Nobody knows the names of all programs by heart."""
+    result = run(home, "nothing")
+    assert result.exit_code == 2
+    assert all(name in result.output for name in SOURCES)
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,17 @@ class _SourceCommands(click.Group):
             return own
         return _command(cmd_name) if cmd_name in SOURCES else None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command of a program; the error for an unknown name lists what can be imported."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            known = ", ".join(sorted(SOURCES))
+            message = f"{error.message} These programs can be imported: {known}."
+            raise click.UsageError(message, error.ctx) from error
+
 
 @click.group(cls=_SourceCommands, epilog=_EPILOG, invoke_without_command=True)
 @click.option("--all", "import_all", is_flag=True, help="Everything that is found on this machine; asks once.")
