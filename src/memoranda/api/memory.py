@@ -364,8 +364,9 @@ class Memory:
     def tools(self) -> tuple[Tool, ...]:
         from memoranda.safety.fence import screen_tools
 
-        return (*screen_tools(self._memory_tool.definitions()), *self._search_tools())
+        return (*screen_tools(self._memory_tool.definitions()), *self._search_tools)
 
+    @lazy_attribute
     def _search_tools(self) -> tuple[Tool, ...]:
         from memoranda.safety.fence import screen_tools
 
@@ -373,7 +374,7 @@ class Memory:
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:
         """Call a tool as a model would, outside any session: a dict in, a dict out; a refusal after `close`."""
-        tools = self._search_tools()
+        tools = self._search_tools
         if all(tool.name != name for tool in tools):
             self._memory_tool.begin_turn()
             tools = self.tools

@@ -7,7 +7,7 @@ Its parts, after blank lines, are bias, threshold and size of a step; words; beg
 weight in steps, so that few numbers have to be read. `.` is the end of a sentence.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from itertools import accumulate, pairwise, repeat
 from math import sqrt
@@ -130,11 +130,6 @@ def classify(words: list[str]) -> ScoredWindow | None:
         return None
     window = _best_of(sums, len(words), model)
     return window if window.score > model.threshold else None
-
-
-def cues_among(words: Iterable[str]) -> frozenset[str]:
-    """Those of the words without which no text is suspicious."""
-    return load().cues.intersection(words)
 
 
 @cache

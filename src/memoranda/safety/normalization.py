@@ -67,7 +67,9 @@ _FIXED = {ord(odd): plain for plain, odds in _LOOKALIKES.items() for odd in odds
 }
 _ENCLOSED = ((0x1F130, 0x1F149, "a"), (0x1F150, 0x1F169, "a"), (0x1F170, 0x1F189, "a"), (0x1F1E6, 0x1F1FF, "a"))
 _DROPPED = frozenset({0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180E, 0x3164, 0xFFA0, 0x2800})
-_SENTENCE_ENDS = tuple(f"{mark}{blank}" for mark in ".!?;" for blank in " \n")
+END_SIGNS = (".", "!", "?", ";")
+"""What ends a sentence before a blank."""
+_SENTENCE_ENDS = tuple(f"{sign}{blank}" for sign in END_SIGNS for blank in " \n")
 _SENTENCE_MARKS = "。！？；।"
 INSIDE_WORDS = "'*`~"
 

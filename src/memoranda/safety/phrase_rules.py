@@ -240,7 +240,8 @@ _MAX_PER_RULE = 3
 _GROUP = 60
 # This many matches are enough; a text of nothing but rule words would otherwise try every rule.
 _MAX_MATCHES = 64
-_STACCATO = r"(?:\n.){3,}\n?"
+# Begins with a single character, so that `re` skips fast to it.
+_STACCATO = r"\n.(?:\n.){2,}\n?"
 _UNSPACED_SCRIPTS = "[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]"
 
 
@@ -274,7 +275,7 @@ class _RuleBook:
         """The patterns all of whose required words are present."""
         for symbol in sorted(self._by_symbol.keys() & present):
             for pattern in self._by_symbol[symbol]:
-                if all(map(present.intersection, pattern.needs)):
+                if not any(map(present.isdisjoint, pattern.needs)):
                     yield pattern
 
     def first_symbols(self, rule_id: str) -> frozenset[str]:

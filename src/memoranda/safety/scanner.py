@@ -6,12 +6,12 @@ way.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, chain, islice
 from typing import NamedTuple
 
 from memoranda.safety import normalization
-from memoranda.safety.classifier import classify, cues_among
+from memoranda.safety.classifier import classify
 from memoranda.safety.dangerous_commands import MESSAGES as COMMAND_MESSAGES
 from memoranda.safety.dangerous_commands import find_commands
 from memoranda.safety.decoding import (
@@ -28,13 +28,10 @@ from memoranda.safety.markup import find_markup
 from memoranda.safety.phrase_rules import can_form_phrase, find_phrases, separate_unspaced
 from memoranda.safety.secrets import find_secrets
 from memoranda.safety.sentence_rules import find_sentences
-from memoranda.safety.substrings import contains_any
 from memoranda.support.lazy_attribute import lazy_attribute
 
 # More findings would not change the verdict on a text, and only cost time.
 MAX_FINDINGS = 16
-# What is undone or left out before a text is divided into words, so that these need not be in the text as they are.
-_CHANGING = ("&", "%", "\\", *normalization.INSIDE_WORDS)
 _MAX_PHRASE_CHARS = 200
 _BATCH = 64
 _MAX_LAYERS = 3
@@ -83,12 +80,30 @@ class TextStages:
         return self.from_plain(self._blanked_origin(start), self._blanked_origin(max(start, end - 1)) + 1)
 
 
+class _JoinedStages(TextStages):
+    """Texts to scan in one pass, for whether anything is found: where in them has no meaning."""
+
+    def __init__(self, parts: Sequence[TextStages]) -> None:
+        self.text = _BETWEEN_TEXTS.join([part.text for part in parts])
+        self.unescaped = _BETWEEN_TEXTS.join([part.unescaped for part in parts])
+        self.plain = _BETWEEN_TEXTS.join([part.plain for part in parts])
+        self.spaced = _BETWEEN_TEXTS.join([part.spaced for part in parts])
+        # A sign that ends a sentence before a blank makes one more end of those that separate the texts.
+        self.words = [
+            word
+            for part in parts
+            for word in (*part.words, *[normalization.STOP] * (2 + part.plain.endswith(normalization.END_SIGNS)))
+        ]
+        self._unescape_origin = None
+
+
 def scan(text: str, *, learned: bool = True) -> tuple[Finding, ...]:
     """Scan a text; findings are sorted by position and id, at most `MAX_FINDINGS`; an empty tuple when it is clean."""
-    if not text:
-        return ()
-    stages = TextStages(text)
-    checks = chain(_scan_stages(stages), scan_characters(text), _scan_hidden(stages, learned))
+    return _scan_whole(TextStages(text), learned) if text else ()
+
+
+def _scan_whole(stages: TextStages, learned: bool) -> tuple[Finding, ...]:
+    checks = chain(_scan_stages(stages), scan_characters(stages.text), _scan_hidden(stages, learned))
     found = list(islice(checks, MAX_FINDINGS)) or (list(_find_learned(stages)) if learned else [])
     return tuple(_sort_findings(found)) if found else ()
 
@@ -115,14 +130,13 @@ def scan_each(texts: Sequence[str]) -> ScanVerdicts:
     verdicts: list[tuple[Finding, ...]] = []
     words: set[str] = set()
     for start in range(0, len(texts), _BATCH):
-        batch = texts[start : start + _BATCH]
-        stages = TextStages(_BETWEEN_TEXTS.join(batch))
-        words.update(stages.words)
-        if _is_plain(stages):
-            cues = cues_among(stages.words)
-            verdicts += [_scan_learned(text) if _may_have_cue(text, cues) else () for text in batch]
+        batch = list(map(TextStages, texts[start : start + _BATCH]))
+        together = _JoinedStages(batch)
+        words.update(together.words)
+        if _is_plain(together):
+            verdicts += [tuple(_find_learned(stages)) for stages in batch]
         else:
-            verdicts += [scan(text) for text in batch]
+            verdicts += [_scan_whole(stages, learned=True) for stages in batch]
     return ScanVerdicts(verdicts, words)
 
 
@@ -135,20 +149,6 @@ def _is_plain(stages: TextStages) -> bool:
 def scan_phrases(text: str) -> tuple[Finding, ...]:
     """Scan with the phrase rules only: enough for the joints of texts that were scanned separately."""
     return tuple(_find_phrases(TextStages(text))) if text else ()
-
-
-def _may_have_cue(text: str, cues: Collection[str]) -> bool:
-    """Whether a text may have one of these words, without which the classifier never objects."""
-    if cues and (not text.isascii() or contains_any(_CHANGING, text)):
-        return True
-    lower = text.lower()
-    return any(map(lower.__contains__, cues))
-
-
-def _scan_learned(text: str) -> tuple[Finding, ...]:
-    """Classify a text that is known to be plain; the span is only computed when the classifier objects."""
-    words = normalization.split_words(separate_unspaced(normalization.blank_punctuation(normalization.fold(text))))
-    return tuple(_find_learned(TextStages(text))) if classify(words) else ()
 
 
 def _find_phrases(stages: TextStages) -> Iterator[Finding]:

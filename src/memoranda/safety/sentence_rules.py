@@ -5,8 +5,8 @@ only when the concepts of some rule are all in the text are its sentences examin
 """
 
 import re
-from collections.abc import Iterator
-from functools import cache, lru_cache
+from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from memoranda.safety.concepts import PLACEHOLDERS, concept_book
@@ -163,9 +163,10 @@ def find_sentences(plain: str, words: list[str]) -> Iterator[SentenceMatch]:
     present = assumed
     for mask in concepts.values():
         present |= mask
-    if not _possible_patterns(present):
+    possible = _possible_patterns(present, _patterns())
+    if not possible:
         return
-    candidates = [number for number, masks in _concept_sentences(words, concepts) if _match(masks, assumed)]
+    candidates = [number for number, masks in _concept_sentences(words, concepts) if _match(masks, assumed, possible)]
     if candidates:
         yield from _read_again(plain, words, candidates)
 
@@ -185,7 +186,7 @@ def _read_again(plain: str, words: list[str], candidates: list[int]) -> Iterator
             return
         marked = split_words(separate_unspaced(blank_punctuation(_mark_addresses(texts[number]))))
         for _, masks in _concept_sentences(marked, book.concepts_of(set(marked))):
-            rule = _match(masks, 0)
+            rule = _match(masks, 0, _patterns())
             if rule is not None:
                 yield SentenceMatch(rule, *span)
                 break
@@ -222,18 +223,17 @@ def _concept_sentences(words: list[str], concepts: dict[str, int]) -> Iterator[t
         yield number, masks
 
 
-@lru_cache(maxsize=4_000)
-def _possible_patterns(present: int) -> list[_Pattern]:
-    """The patterns all of whose concepts are present; many sentences have the same concepts."""
-    return [pattern for pattern in _patterns() if all(map(present.__and__, pattern.needs))]
+def _possible_patterns(present: int, patterns: Sequence[_Pattern]) -> list[_Pattern]:
+    """Those of the patterns all of whose concepts are present."""
+    return [pattern for pattern in patterns if all(map(present.__and__, pattern.needs))]
 
 
-def _match(masks: list[tuple[int, int]], assumed: int) -> SentenceRule | None:
+def _match(masks: list[tuple[int, int]], assumed: int, patterns: Sequence[_Pattern]) -> SentenceRule | None:
     """The first rule that a sentence matches; a long sentence is examined in windows that overlap by half."""
     whole = assumed
     for _, mask in masks:
         whole |= mask
-    possible = _possible_patterns(whole)
+    possible = _possible_patterns(whole, patterns)
     if not possible:
         return None
     windows: dict[int, int] = {}

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from memoranda.memory.record.conversations import Conversations, Window
 from memoranda.memory.record.feed import FeedMessage
 from memoranda.memory.record.message_rows import text_of
-from memoranda.search.excerpts import excerpt, without_markdown
+from memoranda.search.excerpts import best_match, without_markdown
 from memoranda.search.filters import show_time
 from memoranda.search.query import Query
 from memoranda.search.repeated_questions import is_asking, reply_in
@@ -285,13 +285,15 @@ def title_by_question(matched: MatchedMessage) -> str:
     An answer such as "yes" says nothing, so the words before that are taken; if there are none, those of the match.
     """
     spoken = [message for message in matched.window.messages[matched.position :: -1] if message.role == "user"]
-    starts = [text_of(message.content)[: 4 * _TITLE_CHARS] for message in (*spoken, matched.message)]
-    lines = [" ".join(without_markdown(start).split()) for start in starts]
-    clear = (line for line in lines if len(line.encode("utf-8", "replace")) >= _MIN_TITLE_BYTES)
-    return shorten_end(next(clear, lines[-1]), _TITLE_CHARS)
+    line = ""
+    for message in (*spoken, matched.message):
+        line = " ".join(without_markdown(text_of(message.content)[: 4 * _TITLE_CHARS]).split())
+        if len(line.encode("utf-8", "replace")) >= _MIN_TITLE_BYTES:
+            break
+    return shorten_end(line, _TITLE_CHARS)
 
 
 def _other_part(message: FeedMessage, query: Query, least: int) -> ShownPart:
     """A further message that matches."""
     part = ShownPart(message, least)
-    return part._replace(match_at=excerpt(text_of(message.content), query).at or 0) if part.size > least else part
+    return part._replace(match_at=best_match(text_of(message.content), query)) if part.size > least else part

@@ -10,6 +10,7 @@ from memoranda.search.query import Query, content_words
 
 OPEN, CLOSE, CUT = ">>>", "<<<", "…"
 _MAX_TEXT = 200_000
+_WIDTH = 240
 _MAX_SNAP = 20
 _FLAT = str.maketrans("\n\r\t\v\f", "     ")
 # Markdown, and what stays of it. Underscores stay, because names in code begin and end with them, and so does a link
@@ -33,7 +34,7 @@ class _Match(NamedTuple):
     term: str
 
 
-def excerpt(text: str, query: Query, width: int = 240) -> "Excerpt":
+def excerpt(text: str, query: Query, width: int = _WIDTH) -> "Excerpt":
     """At most `width` characters around the best cluster of matches, not counting marks; without matches, the start."""
     text = text[:_MAX_TEXT]
     found = _find_matches(text, query)
@@ -50,6 +51,11 @@ def excerpt(text: str, query: Query, width: int = 240) -> "Excerpt":
     if end < len(text):
         pieces.append(CUT)
     return Excerpt(without_markdown("".join(pieces)).translate(_FLAT), cluster)
+
+
+def best_match(text: str, query: Query) -> int:
+    """Where in a text its best cluster of matches begins; 0 if nothing matches."""
+    return _best_cluster(_find_matches(text[:_MAX_TEXT], query), _WIDTH) or 0
 
 
 def without_markdown(text: str) -> str:
@@ -105,8 +111,7 @@ def _find_matches(text: str, query: Query) -> list[_Match]:
     """All matches of the query in the text, in order."""
     marks = _Marks(query)
     tokens, prefixes = marks.tokens, tuple(marks.prefixes)
-    every = marks.sequences or prefixes
-    spans = list(token_spans(text) if every else token_spans(text, lambda others: not tokens.isdisjoint(others)))
+    spans = list(token_spans(text, None if marks.sequences or prefixes else tokens))
     matches = list(_find_sequences(spans, marks.sequences))
     if not matches and marks.sequences:
         tokens = tokens | marks.loose

@@ -7,7 +7,7 @@ filter has the same name everywhere; only the command line may spell it shorter.
 import re
 import time
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import partial
 from math import floor
 from typing import Any
@@ -31,6 +31,8 @@ _AGO = re.compile(r"(\d{1,6})\s*([a-z]+)(?:\s+ago)?")
 _DAYS = {"today": 0, "yesterday": 1}
 _LATEST = 253_402_300_800
 _FORMS = "30d, 12h, 2w, 6mo, 2026-11-01, 2026-11-01T14:30, today or yesterday"
+# Without a zone, which would be written after every time.
+_EPOCH = datetime(1970, 1, 1)
 _MAX_NUMBER = 1e20
 
 
@@ -168,7 +170,7 @@ def show_time(seconds: float | None) -> str | None:
     if seconds is None:
         return None
     try:
-        return f"{datetime.fromtimestamp(floor(seconds), UTC).isoformat()[:19]}Z"
+        return f"{(_EPOCH + timedelta(seconds=floor(seconds))).isoformat()}Z"
     except (ValueError, OverflowError, OSError):
         return f"{seconds:.0f} s since 1970" if abs(seconds) < _MAX_NUMBER else f"{seconds:g} s since 1970"
 

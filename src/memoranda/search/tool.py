@@ -218,12 +218,10 @@ class SessionSearchTool:
 
     def _discover(self, db: SearchableStore, request: SearchRequest, filters: Filters, room: int) -> JsonObject:
         filters = replace(filters, without=self._in_context(db))
-        settings = replace(self._settings, answer_chars=room)
         if self._summarize is None:
-            return discover(db, request, settings, self._current, filters)
-        smaller = replace(settings, answer_chars=settings.answer_chars - NOTE_CHARS)
-        answer = discover(db, request, smaller, self._current, filters)
-        add_summaries(answer, request.query, db, self._summarize, settings)
+            return discover(db, request, room, self._current, filters)
+        answer = discover(db, request, room - NOTE_CHARS, self._current, filters)
+        add_summaries(answer, request.query, db, self._summarize, replace(self._settings, answer_chars=room))
         return answer
 
     def _build_filters(self, db: SearchableStore, request: SearchRequest) -> Filters:
@@ -267,11 +265,11 @@ class SessionSearchTool:
 def discover(
     db: SearchableStore,
     request: SearchRequest,
-    settings: RecallSettings,
+    room: int,
     current: str | None,
     filters: Filters,
 ) -> JsonObject:
-    """The conversations that match best, each with the messages around its best match.
+    """The conversations that match best, each with the messages around its best match, in `room` characters of JSON.
 
     Messages of the `current` session that the filters exclude do not count, nor does its title.
     """
@@ -292,7 +290,7 @@ def discover(
     if not found.hits:
         del answer["confidence"]
         return answer | explain_empty(db, request, filters, found, current)
-    used = _add_results(db, answer, found, request, filters.without, settings.answer_chars - json_size(answer))
+    used = _add_results(db, answer, found, request, filters.without, room - json_size(answer))
     answer["count"] = len(answer["results"])
     if len(found.hits) > request.cursor + used:
         answer["cursor"] = str(request.cursor + used)
@@ -485,9 +483,9 @@ _NOTE_FLOOR = 0.5
 
 def _find_notes(db: SearchableStore, query: str) -> list[JsonObject]:
     """The notes that have most of a query."""
-    if not db.items.namespaces_under((NOTES_NAMESPACE,)):
+    if not db.feed.has_items():
         return []
-    # Most records have no notes, and need not load these.
+    # Most records have no items, and need not load these.
     from memoranda.memory.curated.notes import read_note  # noqa: PLC0415
 
     found = db.search_items((NOTES_NAMESPACE,), query, limit=_MAX_NOTES)

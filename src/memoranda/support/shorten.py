@@ -53,16 +53,13 @@ def shorten_middle(
 
 def shorten_for_json(text: str, room: int) -> str:
     """The longest start of a text that fits into `room` characters as a JSON string with quotes; without a mark."""
-    low, high = 0, min(len(text), max(0, room))
-    if len(encode_basestring(text[:high])) <= room:
-        low = high
-    while low < high:
-        middle = (low + high + 1) // 2
-        if len(encode_basestring(text[:middle])) <= room:
-            low = middle
-        else:
-            high = middle - 1
-    return text[: _cut_before(text, low)]
+    end = min(len(text), max(0, room))
+    size = len(encode_basestring(text[:end]))
+    # Few characters are escaped, so few have to go.
+    while end and size > room:
+        end -= 1
+        size -= len(encode_basestring(text[end])) - 2
+    return text[: _cut_before(text, end)]
 
 
 def json_size(value: Any) -> int:

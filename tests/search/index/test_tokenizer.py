@@ -145,6 +145,17 @@ def test_spans_and_segments_agree(text: str) -> None:
     )
 
 
+@given(st.text("abcXYZ019_'+#-./ \t\nst", max_size=60), st.integers(0))
+@example("Don't use C++ in userProfile,\nnor in\tstudies", 2**20 - 1)
+@settings(max_examples=examples(200))
+def test_spans_of_some_tokens_are_those_of_all_that_have_them(text: str, chosen: int) -> None:
+    """Whoever asks where a few tokens are gets every place of them, in order, and nothing else."""
+    every = list(token_spans(text))
+    known = sorted({token for span in every for token in span.tokens})
+    wanted = {token for number, token in enumerate(known) if chosen >> number & 1}
+    assert list(token_spans(text, wanted)) == [span for span in every if not wanted.isdisjoint(span.tokens)]
+
+
 @given(TEXTS)
 @example("1Z㊀'Ⅷ’ 🄉\u0e47")
 @settings(max_examples=examples(400))

@@ -213,7 +213,7 @@ def _quote_conversation(store: EvidenceStore, hit: Hit, prompt: str) -> "list[Qu
     from memoranda.memory.record.message_rows import text_of  # noqa: PLC0415
     from memoranda.safety.fence import Quote  # noqa: PLC0415
     from memoranda.search.evidence import Evidence  # noqa: PLC0415
-    from memoranda.search.excerpts import excerpt  # noqa: PLC0415
+    from memoranda.search.excerpts import best_match  # noqa: PLC0415
     from memoranda.search.filters import show_time  # noqa: PLC0415
     from memoranda.search.query import parse  # noqa: PLC0415
 
@@ -223,7 +223,7 @@ def _quote_conversation(store: EvidenceStore, hit: Hit, prompt: str) -> "list[Qu
     if session is None or not chosen:
         return []
     message = chosen.anchor.message
-    offset = excerpt(text_of(message.content), query).at or 0
+    offset = best_match(text_of(message.content), query)
     shown = evidence.show(chosen, offset, query, _MAX_CONVERSATION_CHARS, bookends=False)
     location = f"session_id {hit.session_id}, around_message_id {message.id}"
     head = [Quote("", f"Conversation in {session.source} at {show_time(message.timestamp)} ({location}):")]

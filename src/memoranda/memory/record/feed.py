@@ -135,6 +135,16 @@ class Feed(StorePart):
             former = read_meta(connection, former_stores_key(self._scope.user)) or ""
         return frozenset(former.split())
 
+    def has_items(self) -> bool:
+        """Whether there are items in this scope: most records have none, and a search need not look for notes."""
+        with self._engine.reading() as connection:
+            found = connection.execute(
+                f"SELECT 1 FROM memory_items AS items WHERE {self._scope.condition('items')} AND {_SEARCHABLE_ITEM}"
+                " LIMIT 1",
+                self._scope.values,
+            )
+            return found.fetchone() is not None
+
     def head(self, *, visible: bool = False) -> Head:
         """The last message and change that a follower can read; with `visible`, see `messages_after`."""
         return Head(*self._engine.wait_for_feed(self._feeds, visible=visible))

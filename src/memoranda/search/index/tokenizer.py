@@ -12,7 +12,7 @@ of another version is rebuilt. `STOP_WORDS` are the tokens of common English wor
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from functools import cache, lru_cache
 from itertools import chain, filterfalse
 from operator import add
@@ -47,6 +47,7 @@ _ASCII_WORDS = re.compile(rf"[A-Za-z0-9]+(?:'[A-Za-z]+|{_SUFFIX})*")
 _ASCII_BREAKS = bytes(code if chr(code).isalnum() or chr(code) in "'+#" else ord(" ") for code in range(256))
 _TYPOGRAPHY = (("’", "'"), *((mark, " ") for mark in "‘“”–—…•\u00a0"))
 _LOOSE = re.compile("['+#]")
+_BLANK = re.compile("[ \n]")
 _MARKS = re.compile(rf"[{_DROPPED}]+")
 _HUMP = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
 _HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -154,17 +155,18 @@ def camel_case_parts(text: str) -> tuple[str, ...]:
     return tuple(" ".join(_parts[word] or _main[word] for word in _words(plain_text(text))).split())
 
 
-def token_spans(text: str, wanted: Callable[[Iterable[str]], bool] = any) -> Iterator[TokenSpan]:
+def token_spans(text: str, among: Set[str] | None = None) -> Iterator[TokenSpan]:
     """Where in the text the tokens are, for marking matches. Spans of pairs overlap.
 
-    Of ASCII text, only the words with tokens that are `wanted`.
+    With `among`, of ASCII text only the words with any of these tokens.
     """
     text = plain_text(text)
     if text.isascii():
-        words = {word for word in set(_ASCII_WORDS.findall(text)) if wanted(_tokens_of(word))}
-        for match in _ASCII_WORDS.finditer(text) if words else ():
-            if match[0] in words:
-                yield TokenSpan(*match.span(), _tokens_of(match[0]))
+        for part in [(0, len(text))] if among is None else _parts_with(text, among):
+            for match in _ASCII_WORDS.finditer(text, *part):
+                tokens = _tokens_of(match[0])
+                if among is None or not among.isdisjoint(tokens):
+                    yield TokenSpan(*match.span(), tokens)
         return
     for match in _wide().words.finditer(text):
         word, (start, end) = match.group(), match.span()
@@ -219,6 +221,21 @@ def _certain_pieces(token: str) -> tuple[str, ...]:
 def may_have_token(lower: str, token: str) -> bool:
     """Whether a text in lower case may have a token: of ASCII text and an ASCII token, this is quickly told."""
     return not (lower.isascii() and token.isascii()) or any(map(lower.__contains__, _certain_pieces(token)))
+
+
+def _parts_with(text: str, tokens: Iterable[str]) -> list[tuple[int, int]]:
+    """Where the parts between blanks are that may have one of the tokens, in order."""
+    lower = text.lower()
+    found = set[tuple[int, int]]()
+    for piece in {piece for token in tokens if token.isascii() for piece in _certain_pieces(token)}:
+        begin = 0
+        while (at := lower.find(piece, begin)) >= 0:
+            begin = max(begin, lower.rfind(" ", begin, at) + 1, lower.rfind("\n", begin, at) + 1)
+            blank = _BLANK.search(lower, at)
+            end = blank.start() if blank else len(lower)
+            found.add((begin, end))
+            begin = end + 1
+    return sorted(found)
 
 
 def _words(text: str) -> list[str]:
