@@ -17,16 +17,15 @@ except ImportError as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("package", "module", "name", "extra"),
     [
         ("pydantic_ai", "pydantic_ai", "MemorandaCapability", "pydantic-ai"),
-        pytest.param(
-            "agent_framework", "agent_framework", "MemorandaHistory", "agent-framework", marks=pytest.mark.slow
-        ),
-        pytest.param("strands", "strands", "MemorandaRepository", "strands", marks=pytest.mark.slow),
-        pytest.param("google.adk", "google_adk", "MemorandaSessionService", "google-adk", marks=pytest.mark.slow),
-        pytest.param("llama_index", "llama_index", "MemorandaBlock", "llama-index", marks=pytest.mark.slow),
+        ("agent_framework", "agent_framework", "MemorandaHistory", "agent-framework"),
+        ("strands", "strands", "MemorandaRepository", "strands"),
+        ("google.adk", "google_adk", "MemorandaSessionService", "google-adk"),
+        ("llama_index", "llama_index", "MemorandaBlock", "llama-index"),
     ],
 )
 def test_the_use_of_an_adapter_names_the_extra_to_install(package: str, module: str, name: str, extra: str) -> None:
