@@ -142,6 +142,32 @@ def test_entries_are_in_the_same_order(pair: list[Machine]) -> None:
     assert a.sync().sent == b.sync().sent == {}
 
 
+def _last_days(machine: Machine) -> list[str]:
+    return [each.until for each in machine.memory.curated.facts("memory")]
+
+
+@pytest.mark.slow
+def test_the_last_day_of_an_entry_travels(pair: list[Machine]) -> None:
+    """With the entry, and when it alone changes or is removed on either machine."""
+    a, b = pair
+    a.memory.curated.apply("memory", [Add("The office is closed.", until="2031-01-31")], PERSON)
+    sync_all(pair, 2)
+    assert _last_days(b) == ["2031-01-31"]
+    for machine, until, expected in ((b, "2032-02-01", "2032-02-01"), (a, "never", "")):
+        machine.memory.curated.apply("memory", [Add("The office is closed.", until=until)], PERSON)
+        sync_all(pair, 2)
+        assert (_last_days(a), _last_days(b)) == ([expected], [expected])
+        assert a.sync().bundles_written == b.sync().bundles_written == 0
+
+
+def test_untrusted_sources_of_an_entry_travel(pair: list[Machine]) -> None:
+    """The other machine shows them in its prompt, too."""
+    a, b = pair
+    a.memory.curated.apply("memory", [Add("The plum tree is old.")], Origin("agent", sources=("web_search",)))
+    sync_all(pair, 1)
+    assert a.memory.curated.journal.sources() == b.memory.curated.journal.sources() != {}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", ["parent", "child"])
 def test_a_child_is_linked_when_its_parent_arrives(pair: list[Machine], tmp_path: Path, first: str) -> None:

@@ -83,10 +83,10 @@ def _resolve(run: Run, number: int, choice: Choice) -> MemoryReceipt | MemoryRef
     outcome: MemoryReceipt | MemoryRefusal | None = None
     if wanted != conflict.mine:
         done = f"Took over the entry of {conflict.machine} in {file_name(conflict.target)}."
-        outcome = apply_text(run.memory, conflict.target, conflict.mine, wanted, PERSON, done)
+        outcome = apply_text(run, conflict.target, conflict.mine, wanted, PERSON, done)
     elif choice == "both" and conflict.theirs is not None and conflict.theirs != conflict.mine:
         done = f"Added the entry of {conflict.machine} to {file_name(conflict.target)}."
-        outcome = apply_text(run.memory, conflict.target, None, conflict.theirs, PERSON, done)
+        outcome = apply_text(run, conflict.target, None, conflict.theirs, PERSON, done)
     if isinstance(outcome, MemoryRefusal):
         return outcome
     digest = "" if wanted is None else entry_digest(wanted)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from memoranda.memory.curated.forgotten_entries import forgotten_hashes
+from memoranda.memory.curated.memory_file import handle
 from memoranda.memory.curated.operations import EntryEdit, EntryPlan, MemoryReceipt, MemoryRefusal, apply_edit
 from memoranda.memory.curated.passages import forget_passages
 from memoranda.memory.curated.settings import Target, file_name
@@ -24,6 +25,7 @@ from memoranda.upkeep.sync_state import SyncTables, Thing
 from memoranda.upkeep.sync_versions import Version, first_version
 
 _KIND = "entry"
+LAST_DAY = "until "
 
 
 def entries_of(tables: SyncTables, target: str) -> dict[str, Thing]:
@@ -99,6 +101,7 @@ def collect_entries(run: Run) -> None:
 
 def entry_records(run: Run, after: int, bundles: frozenset[str]) -> Iterator[Record]:
     """The records of entries that changed after a run."""
+    sources = run.memory.journal.sources()
     for target in targets_of(run):
         texts = {entry_digest(text): text for text in current_entries(run.memory, target)}
         changed = run.tables.changed(_KIND, after, bundles)
@@ -108,7 +111,8 @@ def entry_records(run: Run, after: int, bundles: frozenset[str]) -> Iterator[Rec
             if not version.digest:
                 yield record | {"text": None, "forgotten": entry.forgotten}
             elif version.digest in texts:
-                yield record | {"text": texts[version.digest]}
+                text = texts[version.digest]
+                yield record | {"text": text, "sources": sources.get(handle(text), ())}
 
 
 def merge_entries(run: Run, records: Iterable[Record]) -> None:
@@ -120,9 +124,9 @@ def merge_entries(run: Run, records: Iterable[Record]) -> None:
 
 
 def apply_text(
-    store: MemoryStore, target: Target, old: str | None, new: str | None, origin: Origin, done: str
+    run: Run, target: Target, old: str | None, new: str | None, origin: Origin, done: str
 ) -> MemoryReceipt | MemoryRefusal:
-    """Replace, add or remove an entry as one change of the journal."""
+    """Replace, add or remove an entry as one change of the journal; the last day that is known of it goes with it."""
 
     def plan(current: Sequence[str]) -> EntryPlan:
         entries = list(current)
@@ -140,12 +144,18 @@ def apply_text(
             apply_edit(entries, edit)
         return EntryPlan(tuple(entries), tuple(edits))
 
-    request = WriteRequest(target, "batch", origin, plan, done)
+    until = {} if new is None else {new: run.tables.value(last_day_key(target, new))}
+    request = WriteRequest(target, "batch", origin, plan, done, until=until)
     for _ in range(_ATTEMPTS):
-        outcome = store.commit(request)
+        outcome = run.memory.commit(request)
         if isinstance(outcome, MemoryReceipt) or outcome.reason != "drift":
             break
     return outcome
+
+
+def last_day_key(target: Target, text: str) -> str:
+    """The name of the value with the last day of an entry."""
+    return f"{LAST_DAY}{target} {entry_digest(text)}"
 
 
 def current_entries(store: MemoryStore, target: Target) -> list[str]:
@@ -171,13 +181,14 @@ def _merge_entry(run: Run, record: Record) -> None:
         return
     texts = {entry_digest(each): each for each in current_entries(run.memory, target)}
     old = texts.get(known.version.digest) if known is not None else None
-    origin = Origin(f"sync:{run.sender or run.bundle[:12]}", explicit=True)
+    sources = tuple(record.get("sources", ()))
+    origin = Origin(f"sync:{run.sender or run.bundle[:12]}", explicit=True, sources=sources)
     if text is None and old is not None and forgotten:
         note_removed_entry(run, old)
         forget_passages(run.memory, TextMatcher([old]))
         run.must_rewrite = True
     else:
-        outcome = apply_text(run.memory, target, old, text, origin, f"Merged into {file_name(target)}.")
+        outcome = apply_text(run, target, old, text, origin, f"Merged into {file_name(target)}.")
         if isinstance(outcome, MemoryRefusal):
             # It is full, or the text looks like an attack: a person decides.
             run.report.refused.append(f"{file_name(target)}: {outcome.message}")

@@ -19,6 +19,7 @@ from memoranda.upkeep.sync_versions import is_ahead
 Record = dict[str, Any]
 _MAX_NAME_CHARS = 1_000
 _MAX_VERSIONS = 10_000
+_MAX_SOURCES = 100
 
 
 def check_records(records: Iterable[Record], path: object) -> list[Record]:
@@ -114,7 +115,8 @@ def _check_item(record: Record) -> None:
 def _check_entry(record: Record) -> None:
     _require(is_target(record["target"]) and _is_name(record["uid"]), "target or uid")
     _check_versions([record["v"], *record["was"]])
-    text = record["text"]
+    text, sources = record["text"], record.get("sources", [])
+    _require(isinstance(sources, list) and len(sources) < _MAX_SOURCES and all(map(_is_name, sources)), "sources")
     _require(text is None or (isinstance(text, str) and bool(text) and unstorable_character(text) is None), "text")
 
 

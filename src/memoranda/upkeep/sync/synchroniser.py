@@ -29,6 +29,7 @@ from memoranda.upkeep.sync.session_order import link_sessions, note_unordered, o
 from memoranda.upkeep.sync.things import (
     NOUNS,
     arrange_entries,
+    collect_last_days,
     collect_order,
     collect_things,
     kinds_of,
@@ -117,6 +118,7 @@ def _collect(run: Run) -> None:
     collect_items(run)
     collect_entries(run)
     collect_order(run)
+    collect_last_days(run)
     collect_things(run, kinds_of(run))
 
 

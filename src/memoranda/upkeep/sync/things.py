@@ -1,4 +1,4 @@
-"""Things with a name and a JSON state, all merged in the same way: files of skills, proposals, facts, orders.
+"""Things with a name and a JSON state, merged in the same way: files of skills, proposals, facts, orders, last days.
 
 A kind of thing says how its states are read, written and checked, and what results from two states that were made
 without knowledge of each other. Everything else is the same for all of them.
@@ -16,6 +16,8 @@ skill is read, as in every file that was not written by an agent here.
 
 An order has, for each target of curated memory, the ids of its entries. Of two orders, the later one comes first, and
 what only the other one has is added at its end.
+
+The last day of an entry is a thing of its own, because it changes without the text. Of two, the later change wins.
 """
 
 import json
@@ -39,6 +41,7 @@ from memoranda.external.holographic.user_facts import (
     stored_facts,
 )
 from memoranda.memory.curated.approval_queue import ApprovalQueue
+from memoranda.memory.curated.facts import NEVER, parse_until
 from memoranda.memory.curated.operations import EntryEdit, EntryPlan, MemoryRefusal, apply_edit
 from memoranda.memory.curated.settings import Target, file_name, is_target
 from memoranda.memory.curated.store import MemoryStore
@@ -52,7 +55,16 @@ from memoranda.support.canonical_text import unstorable_character
 from memoranda.support.origin import Origin
 from memoranda.support.text_file import TextFile
 from memoranda.support.text_matcher import MARK
-from memoranda.upkeep.sync.entries import current_entries, entries_of, entry_digest, order_of, set_order, targets_of
+from memoranda.upkeep.sync.entries import (
+    LAST_DAY,
+    current_entries,
+    entries_of,
+    entry_digest,
+    last_day_key,
+    order_of,
+    set_order,
+    targets_of,
+)
 from memoranda.upkeep.sync.run import Run
 from memoranda.upkeep.sync_state import Thing
 from memoranda.upkeep.sync_versions import Version, digest_of, first_version
@@ -383,6 +395,57 @@ def collect_order(run: Run) -> None:
         set_order(run.tables, target, [*stored, *added] if is_kept else order)
 
 
+class LastDays:
+    """The last day of entries, known by their texts: an entry may arrive later, or wait for a person."""
+
+    name = "until"
+    noun = ""
+
+    def read(self, run: Run) -> dict[str, State]:
+        return {name: run.tables.value(f"{LAST_DAY}{name}") for name in run.tables.names(LAST_DAY)}
+
+    def write(self, run: Run, name: str, state: State) -> str:
+        if state is None:
+            run.tables.drop_value(f"{LAST_DAY}{name}")
+        else:
+            run.tables.set_value(f"{LAST_DAY}{name}", state)
+        target, _, digest = name.rpartition(" ")
+        text = next((text for text in current_entries(run.memory, target) if entry_digest(text) == digest), None)
+        if text is None:
+            return ""
+        origin = Origin(f"sync:{run.sender or run.bundle[:12]}", explicit=True)
+        request = WriteRequest(target, "batch", origin, _unchanged, "", until={text: state or NEVER})
+        outcome = run.memory.commit_unannounced(request)
+        return outcome.message if isinstance(outcome, MemoryRefusal) else ""
+
+    def combine(self, earlier: State, later: State) -> State:
+        return later
+
+    def digest(self, state: State) -> str:
+        return digest_of(state)
+
+    @staticmethod
+    def check(name: str, state: State) -> None:
+        is_day = state is None or (parse_until(state) == state and state not in ("", NEVER))
+        if not is_target(name.rpartition(" ")[0]) or not is_day:
+            raise ValueError("the last day of an entry")
+
+
+def _unchanged(current: Sequence[str]) -> EntryPlan:
+    return EntryPlan(tuple(current), ())
+
+
+def collect_last_days(run: Run) -> None:
+    """Note the last days of the entries that are here."""
+    for target in targets_of(run):
+        for each in run.memory.facts(target):
+            key = last_day_key(target, each.entry.text)
+            if each.until:
+                run.tables.set_value(key, each.until)
+            else:
+                run.tables.drop_value(key)
+
+
 def arrange_entries(run: Run) -> None:
     """Bring the entries of both files into the order that the machines have agreed on."""
     for target in targets_of(run):
@@ -429,10 +492,11 @@ def _arrange(run: Run, target: Target, wanted: list[str]) -> None:
         run.report.notes.append(f"The order of {file_name(target)} was not changed: {outcome.message}")
 
 
-CHECKS = {kind.name: kind.check for kind in (SkillFiles, Proposals, Facts, EntryOrder)}
-NOUNS = {kind.name: kind.noun for kind in (SkillFiles, Proposals, Facts, EntryOrder)}
+_KINDS: tuple[type[Kind], ...] = (SkillFiles, Proposals, Facts, EntryOrder, LastDays)
+CHECKS = {kind.name: kind.check for kind in _KINDS}
+NOUNS = {kind.name: kind.noun for kind in _KINDS}
 
 
 def kinds_of(run: Run) -> list[Kind]:
     """The kinds of things of the home that is synchronised."""
-    return [SkillFiles(run.root), Proposals(run.memory), Facts(run.root), EntryOrder()]
+    return [SkillFiles(run.root), Proposals(run.memory), Facts(run.root), EntryOrder(), LastDays()]
