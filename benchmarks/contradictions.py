@@ -59,7 +59,7 @@ def read_pairs(part: Part) -> list[Pair]:
 def has_contradiction(texts: tuple[str, ...]) -> bool:
     """Whether the rule finds a contradiction in a store with only these facts."""
     with TemporaryDirectory(dir=_MEMORY) as directory:
-        store = FactStore(Path(directory) / "holographic.db")
+        store = FactStore(Path(directory))
         try:
             for text in texts:
                 store.add(text)

@@ -107,14 +107,13 @@ def generate(seed: int, facts: int = 400, names: int = 50) -> Generated:
 def filled_store(generated: Generated, dimension: int = 1024) -> Iterator[FactStore]:
     """Yield a throw-away store with all the facts."""
     with TemporaryDirectory(dir=_MEMORY) as directory:
-        path = Path(directory) / "holographic.db"
-        with filled_store_at(path, [text for text, _ in generated.facts], dimension) as store:
+        with filled_store_at(Path(directory), [text for text, _ in generated.facts], dimension) as store:
             yield store
 
 
 @contextmanager
-def filled_store_at(path: Path, texts: list[str], dimension: int = 1024) -> Iterator[FactStore]:
-    store = FactStore(path, dimension=dimension)
+def filled_store_at(home: Path, texts: list[str], dimension: int = 1024) -> Iterator[FactStore]:
+    store = FactStore(home, dimension=dimension)
     try:
         for text in texts:
             store.add(text)

@@ -12,8 +12,7 @@ from pathlib import Path
 import memoranda
 from benchmarks.transcripts import output, prose
 from memoranda.api.memory import Memory
-from memoranda.external.holographic.fact_store import Provenance
-from memoranda.external.holographic.shared_facts import CachedFactStore
+from memoranda.external.holographic.fact_store import FactStore, Provenance
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.integrations.hooks.log import HookCaller, HookLog
 from memoranda.memory.curated.operations import Add
@@ -124,7 +123,7 @@ def _add_deliveries_and_facts(rng: random.Random, home: Path) -> None:
         for _ in range(_JOBS):
             said = {"user_content": prose(rng, 40), "assistant_content": prose(rng, 80)}
             outbox.put("zep", "turn", LONG, said, {})
-    with closing(CachedFactStore(home, "")) as facts:
+    with closing(FactStore(home, "")) as facts:
         for number in range(_FACTS):
             facts.add(f"Service {number} {prose(rng, 10)}.", provenance=Provenance(LONG, "", "agent"))
 

@@ -1,5 +1,6 @@
 """Nothing that runs beside open databases breaks them: each route, page and command leaves SQLite's locks alone."""
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -52,6 +53,11 @@ _EVERY_DATABASE = {
     "state.db",
 }
 
+_KINDS = re.compile(
+    r"state\.db|home\.db|checkpoints\.db"  # the record, the parts of a home, and checkpoints
+    r"|state\.index\..*|holographic\.cache/.*|state\.vectors\..*"  # what searches messages, items and facts: caches
+)
+
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[RunningService]:
@@ -73,6 +79,11 @@ def databases(running: RunningService, tmp_path: Path) -> Iterator[LiveDatabases
     with live_databases(tmp_path / "home") as opened:
         assert opened.names() >= _EVERY_DATABASE
         yield opened
+
+
+def test_a_home_has_few_kinds_of_database(databases: LiveDatabases) -> None:
+    """A part has tables in `home.db`; a file of its own would need its own opener, checks and ways to forget."""
+    assert [name for name in databases.names() if not _KINDS.fullmatch(name)] == []
 
 
 def test_no_route_breaks_an_open_database(running: RunningService, databases: LiveDatabases) -> None:

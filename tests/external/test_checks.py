@@ -16,7 +16,8 @@ import pytest
 import memoranda.upkeep.doctor
 from memoranda.errors import CorruptStoreError, ProviderError
 from memoranda.external.checks import check_notifications, check_providers, check_settings
-from memoranda.external.holographic.shared_facts import CachedFactStore, cache_path
+from memoranda.external.holographic.fact_store import FactStore
+from memoranda.external.holographic.shared_facts import cache_path
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.storage.health import check_store
 from memoranda.support.health_issues import HealthIssue
@@ -288,7 +289,7 @@ def test_what_a_check_prints_does_not_spoil_the_json(tmp_path: Path) -> None:
 
 def test_a_bundled_provider_repairs_its_files_through_the_contract(tmp_path: Path) -> None:
     """The doctor hands the report back, and the provider finds the issue again and repairs it."""
-    with closing(CachedFactStore(tmp_path, "")) as facts:
+    with closing(FactStore(tmp_path, "")) as facts:
         facts.add("Ana Kovac keeps the notes in a paper folder")
     with closing(sqlite3.connect(cache_path(tmp_path, ""))) as connection, connection:
         connection.execute("DELETE FROM fact_words")

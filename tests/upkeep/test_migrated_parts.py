@@ -7,7 +7,7 @@ from typing import Any
 
 from memoranda.agent.review.background import ReviewSchedule
 from memoranda.agent.review.settings import ReviewSettings
-from memoranda.external.holographic.shared_facts import CachedFactStore
+from memoranda.external.holographic.fact_store import FactStore
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.external.outbox.schema import outbox_database, read_position, write_position
 from memoranda.external.vendors.scope import VendorScope
@@ -46,7 +46,7 @@ def _fill(home: Path) -> None:
     _set_position(home, Position(0, 2))
     with closing(SentRecord(home, "mem0", VendorScope(home, user_id="ben"))) as sent:
         sent.add("turn", "k0", "remote", "s1")
-    with closing(CachedFactStore(home, "ben")) as facts:
+    with closing(FactStore(home, "ben")) as facts:
         facts.add("Ben has a boat.", entities=["Boat"], tags=["sea"])
         facts.add("Ben lives in Oslo.")
         facts.remove(1)

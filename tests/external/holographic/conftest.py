@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from memoranda.external.holographic.fact_store import FactStore
 from memoranda.external.holographic.retrieval import Retriever
-from memoranda.external.holographic.shared_facts import CachedFactStore
 
 
 class Clock:
@@ -26,9 +26,9 @@ class Clock:
 
 
 @contextmanager
-def opened(place: Path, **options: Any) -> Iterator[CachedFactStore]:
+def opened(place: Path, **options: Any) -> Iterator[FactStore]:
     """Opens the store of a home and closes it afterwards."""
-    store = CachedFactStore(place, "", **options)
+    store = FactStore(place, "", **options)
     try:
         store.refresh()
         yield store
@@ -48,11 +48,11 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def store(home: Path, clock: Clock) -> Iterator[CachedFactStore]:
+def store(home: Path, clock: Clock) -> Iterator[FactStore]:
     with opened(home, clock=clock) as made:
         yield made
 
 
 @pytest.fixture
-def ask(store: CachedFactStore) -> Retriever:
+def ask(store: FactStore) -> Retriever:
     return Retriever(store)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.external.holographic.fact_store import FactError, FactStore, Provenance
+from memoranda.external.holographic.fact_store import FactError, FactStore, Provenance, read_state
 from memoranda.external.holographic.retrieval import FactFilter, Retriever
-from memoranda.external.holographic.shared_facts import cache_path, read_state
+from memoranda.external.holographic.shared_facts import cache_path
 from tests.timing import GIVE_UP
 
 from .conftest import Clock, opened
@@ -16,8 +16,8 @@ from .conftest import Clock, opened
 WRITER = """
 import sys
 from pathlib import Path
-from memoranda.external.holographic.shared_facts import CachedFactStore
-store = CachedFactStore(Path(sys.argv[1]), "")
+from memoranda.external.holographic.fact_store import FactStore
+store = FactStore(Path(sys.argv[1]), "")
 for number in range(25):
     store.add(f"Worker {sys.argv[2]} saw Atlas {number} times")
     store.add(f"Everybody saw Atlas {number} times")

@@ -5,8 +5,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from memoranda.api.memory import Memory
-from memoranda.external.holographic.fact_store import Provenance
-from memoranda.external.holographic.shared_facts import CachedFactStore
+from memoranda.external.holographic.fact_store import FactStore, Provenance
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.integrations.hooks.log import HookCaller, HookLog
 from memoranda.memory.curated.operations import Add, Replace
@@ -49,7 +48,7 @@ def fill_pages(memory: Memory) -> None:
     proposing.apply("memory", [Replace(NOTE, "Bookings go through Bo."), Add("Bo is new.")], _AGENT)
     proposing.apply("user", [Add("Likes tea.")], _AGENT)
     store.proposals.reject(store.proposals.all()[-1])
-    facts = CachedFactStore(home, user or "")
+    facts = FactStore(home, user or "")
     for text in ("Ana lives in Berlin.", "Ana lives in Lisbon.", "The deploy script is in tools/deploy."):
         facts.add(text, provenance=Provenance(DEADLOCK, "", "agent"), tags=["trip"])
     facts.close()

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.api.memory import Memory
-from memoranda.external.holographic.fact_store import Provenance
-from memoranda.external.holographic.shared_facts import CachedFactStore
+from memoranda.external.holographic.fact_store import FactStore, Provenance
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.memory.curated.approval_queue import encode_operation
 from memoranda.memory.curated.operations import Add
@@ -53,7 +52,7 @@ def fill_hostile(memory: Memory) -> None:
         ],
     )
     _write_memory(memory)
-    facts = CachedFactStore(home, memory.user or "")
+    facts = FactStore(home, memory.user or "")
     for place in ("Berlin", "Lisbon"):
         facts.add(f"Ana lives in {place}.", provenance=Provenance(SESSION, SHORT, SHORT))
     facts.add(HOSTILE[:3_000], tags=[SHORT.replace(",", "")], provenance=Provenance(SESSION, SHORT, SHORT))

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from memoranda.api.memory import Memory
-from memoranda.external.holographic.shared_facts import CachedFactStore
+from memoranda.external.holographic.fact_store import FactStore
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.integrations.hooks.log import HookLog
 from memoranda.memory.curated.operations import Add
@@ -81,7 +81,7 @@ def _fill(service: RunningService, name: str) -> Neighbour:
     memory.curated.add("user", f"likes the {word}", PERSON)
     store = MemoryStore(memory.curated.directory, CuratedSettings(write_approval="propose"))
     store.apply("memory", [Add(f"The {word} nests.")], Origin("agent", session))
-    facts = CachedFactStore(home, name)
+    facts = FactStore(home, name)
     facts.add(f"The {word} lives in Lisbon.")
     facts.close()
     outbox = Outbox(home)

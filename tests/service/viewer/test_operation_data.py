@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import memoranda
-from memoranda.external.holographic.fact_store import Provenance
-from memoranda.external.holographic.shared_facts import CachedFactStore, cache_path
+from memoranda.external.holographic.fact_store import FactStore, Provenance
+from memoranda.external.holographic.shared_facts import cache_path
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.integrations.hooks.log import HookLog
 from memoranda.models.model import Usage
@@ -25,7 +25,7 @@ from tests.models.spending.models import QUESTION, Fixed
 
 
 def _add_facts(home: Path, user: str, *texts: str) -> None:
-    store = CachedFactStore(home, user)
+    store = FactStore(home, user)
     for text in texts:
         store.add(text, provenance=Provenance("s1", "", "agent"))
     store.close()

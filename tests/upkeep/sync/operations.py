@@ -5,7 +5,7 @@ from contextlib import closing
 from itertools import count
 
 from memoranda.errors import SessionError
-from memoranda.external.holographic.shared_facts import CachedFactStore
+from memoranda.external.holographic.fact_store import FactStore
 from memoranda.memory.curated.operations import Add
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
@@ -169,7 +169,7 @@ def decide(machine: Machine, pick: int) -> None:
 
 
 def change_fact(machine: Machine, pick: int) -> None:
-    with closing(CachedFactStore(machine.home, "")) as facts:
+    with closing(FactStore(machine.home, "")) as facts:
         fact, is_new = facts.add(f"Fact {pick % 4} about Ana.")
         if not is_new and pick % 3:
             facts.rate(fact.fact_id, bool(pick % 2))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.external.holographic.shared_facts import CachedFactStore
+from memoranda.external.holographic.fact_store import FactStore
 from memoranda.memory.curated.operations import Add
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
@@ -25,8 +25,8 @@ def _skills(machine: Machine) -> SkillStore:
     return SkillStore(machine.home / "skills")
 
 
-def _facts(machine: Machine) -> CachedFactStore:
-    store = CachedFactStore(machine.home, "")
+def _facts(machine: Machine) -> FactStore:
+    store = FactStore(machine.home, "")
     store.refresh()
     return store
 

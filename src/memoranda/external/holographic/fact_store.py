@@ -1,20 +1,21 @@
-"""Facts in a file that can find them: with their words, links and vectors, shared by any number of processes.
+"""The facts of one user: rows that are durable when a call returns, and a cache on this machine that can find them.
 
-`CachedFactStore` keeps such a file as a cache of the facts in `home.db` or on a server. Adding a fact takes the same
-time however many there are: it writes only the fact's words, links and vector. A vector of another dimension is encoded
-again when it is next used.
+A change is made in the rows, in `home.db` or on a server. The cache, with words, links and vectors, follows them, as
+the search index follows the record: before anything is read, it takes over what has changed since. It may be lost or
+damaged at any time, and is filled again. Adding a fact takes the same time however many there are: it writes only the
+fact's words, links and vector. A vector of another dimension is encoded again when it is next used.
 """
 
 import hashlib
+import logging
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memoranda.errors import StorageError
+from memoranda.errors import CorruptStoreError, StorageError
 from memoranda.external.holographic.algebra import Vector, pack, sketch, unpack
 from memoranda.external.holographic.encoding import MAX_ENTITIES, Encoder
 from memoranda.external.holographic.entities import (
@@ -26,12 +27,27 @@ from memoranda.external.holographic.entities import (
     known_keys,
     link,
 )
-from memoranda.external.holographic.schema import APPLICATION_ID, CACHE_SCHEMA
+from memoranda.external.holographic.schema import APPLICATION_ID, CACHE_SCHEMA, COPIED
+from memoranda.external.holographic.shared_facts import (
+    EVERYTHING,
+    NAMES,
+    FactChanges,
+    SharedFact,
+    SharedFacts,
+    cache_path,
+)
 from memoranda.external.holographic.word_index import erase_words, forget_words, store_words
 from memoranda.safety.redaction import Redactor
-from memoranda.storage.sqlite.database import Connection
+from memoranda.storage.connection import Connection as AnyConnection
+from memoranda.storage.files.file_lock import FileLock
+from memoranda.storage.sqlite.database import Connection, Database
 from memoranda.storage.sqlite.schema_upgrade import open_database
+from memoranda.storage.state_meta import read_meta, write_meta
+from memoranda.support.durable_files import make_private_directory
+from memoranda.support.home import remove_file
 from memoranda.support.lazy_dataclass import dataclass
+
+_log = logging.getLogger(__name__)
 
 CATEGORIES = ("user_pref", "project", "tool", "general")
 _COLUMNS = (
@@ -44,6 +60,10 @@ HELPFUL, UNHELPFUL = 0.05, -0.10
 _ENCODE_BATCH = 100
 _READ_BATCH = 500
 _CLEAN_INTERVAL = 50
+_LOCK_TIMEOUT = 10.0
+_REVISION, _STORE = "server_revision", "server_store"
+# Which values the words, links and vectors of a fact are derived from.
+_CONTENT = ("content", "tags", "mirror_of")
 
 
 class FactError(StorageError, ValueError):
@@ -114,30 +134,61 @@ def content_key(content: str) -> str:
     return hashlib.sha256(plain.encode()).hexdigest()
 
 
+def read_state(connection: Connection) -> tuple[int, str]:
+    """The last change that a cache has, and of which store; 0 and "" for a new one."""
+    return int(read_meta(connection, _REVISION) or 0), read_meta(connection, _STORE) or ""
+
+
 def _format_timestamp(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 class FactStore:
-    """The facts of one user in one file."""
+    """All facts of one user; "" is the home's owner."""
 
     def __init__(
         self,
-        path: Path,
+        home: Path,
+        user: str = "",
+        server_url: str = "",
         *,
         dimension: int = 1024,
         default_trust: float = 0.5,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        """`server_url` names the server that has the rows, if they are not in the home."""
         self.encoder = Encoder(dimension)
         self.clock = clock
         self._default_trust = default_trust
         self._redactor = Redactor()
         self._removed = 0
-        self.database = open_database(path, CACHE_SCHEMA, APPLICATION_ID, durable=False)
+        path = cache_path(home, user)
+        make_private_directory(path.parent)
+        self._lock_path = path.with_suffix(".lock")
+        self._shared = SharedFacts(home, user, server_url)
+        try:
+            self.database = self._open_cache(path)
+        except BaseException:
+            self._shared.close()
+            raise
 
     def close(self) -> None:
+        self._shared.close()
         self.database.close()
+
+    def refresh(self) -> None:
+        """Let the cache take over what has changed in the rows."""
+        if self.database.read_only or self._is_current():
+            return
+        # No other process or thread of this machine fills the cache meanwhile.
+        with FileLock(self._lock_path, _LOCK_TIMEOUT):
+            with self.database.reading() as connection:
+                revision, store = read_state(connection)
+            changes = self._shared.read_after(revision)
+            if changes.store != store or changes.revision < revision:
+                self._fill(self._shared.read_after(EVERYTHING))
+            elif changes.revision != revision:
+                self._apply(changes)
 
     def add(
         self,
@@ -155,20 +206,14 @@ class FactStore:
         """
         content = self._check_content(content)
         _check_category(category)
-        now = self.clock()
-        with self.database.writing() as connection:
-            existing = _find(connection, "content_key = ?", (content_key(content),))
-            if existing is not None:
-                return existing, False
-            row = connection.execute(
-                "INSERT INTO facts (content, content_key, category, tags, trust_score, created_at, updated_at,"
-                " session_id, message, written_by, mirror_of) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (content, content_key(content), category, _join_tags(tags), self._default_trust, now, now,
-                 *provenance, mirror_of),
-            )  # fmt: skip
-            fact_id = int(row.lastrowid or 0)
-            self._write_derived(connection, fact_id, entities)
-            return _require_fact(connection, fact_id), True
+        values = self._new_values(content) | provenance._asdict()
+        values |= {"category": category, "tags": _join_tags(tags), "mirror_of": mirror_of}
+        with self._shared.changing() as connection:
+            existing = self._shared.find(connection, values["content_key"])
+            fact_id = existing or self._shared.next_number(connection)
+            if existing is None:
+                self._shared.write(connection, SharedFact(fact_id, values, entities))
+        return self._changed(fact_id), existing is None
 
     def update(
         self,
@@ -184,66 +229,68 @@ class FactStore:
         if category is not None:
             _check_category(category)
         content = None if content is None else self._check_content(content)
-        with self.database.writing() as connection:
-            fact = _require_fact(connection, fact_id)
+        with self._shared.changing() as connection:
+            values = self._require_values(connection, fact_id)
+            changed = content is not None and content != values["content"]
             if content is not None:
-                other = _find(connection, "content_key = ?", (content_key(content),))
-                if other is not None and other.fact_id != fact_id:
-                    raise FactError(f"Fact {other.fact_id} already says that. Remove fact {fact_id} if it is outdated.")
-            changed = content is not None and content != fact.content
-            fact = replace(
-                fact,
-                content=fact.content if content is None else content,
-                category=category or fact.category,
-                tags=fact.tags if tags is None else _split_tags(tags),
-                trust=_clamp_trust(fact.trust + trust_delta),
-                updated_at=self.clock() if changed else fact.updated_at,
-            )
-            connection.execute(
-                "UPDATE facts SET content = ?, content_key = ?, category = ?, tags = ?, trust_score = ?, updated_at = ?"
-                " WHERE fact_id = ?",
-                (fact.content, content_key(fact.content), fact.category, ",".join(fact.tags), fact.trust,
-                 fact.updated_at, fact_id),
-            )  # fmt: skip
-            if changed or entities is not None:
-                self._write_derived(connection, fact_id, entities)
-            elif tags is not None:
-                store_words(connection, fact_id, fact.content, fact.tags)
-            return _require_fact(connection, fact_id)
+                other = self._shared.find(connection, content_key(content))
+                if other not in (None, fact_id):
+                    raise FactError(f"Fact {other} already says that. Remove fact {fact_id} if it is outdated.")
+                values |= {"content": content, "content_key": content_key(content)}
+            values["category"] = category or values["category"]
+            values["tags"] = values["tags"] if tags is None else _join_tags(tags)
+            values["trust_score"] = _clamp_trust(values["trust_score"] + trust_delta)
+            values["updated_at"] = self.clock() if changed else values["updated_at"]
+            forget_names = changed and entities is None
+            self._shared.write(connection, SharedFact(fact_id, values, entities, forget_names))
+        return self._changed(fact_id)
+
+    def put(self, key: str, values: Mapping[str, Any], entities: Sequence[str] | None) -> None:
+        """Add a fact, or give the one with this key these values of columns; raises FactError for another key."""
+        if content_key(self._check_content(values["content"])) != key:
+            raise FactError("It contains a secret, and is not stored.")
+        _check_category(values["category"])
+        with self._shared.changing() as connection:
+            existing = self._shared.find(connection, key)
+            fact_id = existing or self._shared.next_number(connection)
+            stored = self._shared.get(connection, fact_id) or self._new_values(values["content"])
+            fact = SharedFact(fact_id, {**stored, **values}, entities, forget_names=entities is None)
+            self._shared.write(connection, fact)
+        self.refresh()
 
     def remove(self, fact_id: int) -> bool:
         """Removes a fact; False if it does not exist."""
-        with self.database.writing() as connection:
-            found = connection.execute("DELETE FROM facts WHERE fact_id = ?", (fact_id,)).rowcount > 0
-            connection.execute("DELETE FROM vectors WHERE fact_id = ?", (fact_id,))
-            connection.execute("DELETE FROM meanings WHERE fact_id = ?", (fact_id,))
-            connection.execute("DELETE FROM fact_entities WHERE fact_id = ?", (fact_id,))
-            forget_words(connection, fact_id)
-            self._removed += found
-            if self._removed % _CLEAN_INTERVAL == 1:
-                drop_unused(connection)
+        with self._shared.changing() as connection:
+            found = self._shared.get(connection, fact_id) is not None
+            if found:
+                self._shared.write(connection, SharedFact(fact_id, None))
+        self.refresh()
         return found
 
     def erase_removed(self) -> bool:
-        """Overwrite what removed facts left in the file: their names, their words, and the log; False if a reader of
-        another process still needs the log.
+        """Overwrite what removed facts left in the files: their names, their words, and the logs; False if a reader of
+        another process still needs a log.
         """
+        erased = self._shared.erase_removed()
         with self.database.writing() as connection:
             drop_unused(connection)
             erase_words(connection)
         self.database.release_space()
-        return self.database.shrink_log()
+        return self.database.shrink_log() and erased
 
     def rate(self, fact_id: int, helpful: bool) -> tuple[float, Fact]:
         """Raises or lowers the trust of a fact; returns the trust before, and the fact."""
-        with self.database.writing() as connection:
-            before = _require_fact(connection, fact_id)
-            trust = _clamp_trust(before.trust + (HELPFUL if helpful else UNHELPFUL))
-            connection.execute(
-                "UPDATE facts SET trust_score = ?, helpful_count = helpful_count + ? WHERE fact_id = ?",
-                (trust, int(helpful), fact_id),
-            )
-            return before.trust, _require_fact(connection, fact_id)
+        with self._shared.changing() as connection:
+            values = self._require_values(connection, fact_id)
+            before = values["trust_score"]
+            values["trust_score"] = _clamp_trust(before + (HELPFUL if helpful else UNHELPFUL))
+            values["helpful_count"] += int(helpful)
+            self._shared.write(connection, SharedFact(fact_id, values))
+        return before, self._changed(fact_id)
+
+    def all_rows(self) -> list[SharedFact]:
+        """Every fact as it is stored."""
+        return [fact for fact in self._shared.read_after(EVERYTHING).facts if fact.values is not None]
 
     def get(self, fact_id: int) -> Fact | None:
         with self.database.reading() as connection:
@@ -287,6 +334,7 @@ class FactStore:
         """Counts a retrieval of each of these facts."""
         numbers = [(fact_id,) for fact_id in fact_ids]
         if numbers:
+            self._shared.count_retrieved([fact_id for (fact_id,) in numbers])
             with self.database.writing() as connection:
                 connection.executemany(
                     "UPDATE facts SET retrieval_count = retrieval_count + 1 WHERE fact_id = ?", numbers
@@ -309,11 +357,6 @@ class FactStore:
             done += len(stale)
         return done
 
-    def relink(self, fact_id: int, entities: Sequence[str] | None = None) -> None:
-        """Finds the entities of a fact in its text again, unless they are named; writes its links, words and vector."""
-        with self.database.writing() as connection:
-            self._write_derived(connection, fact_id, entities)
-
     def _check_content(self, content: str) -> str:
         content = content.strip()
         if not content:
@@ -321,6 +364,89 @@ class FactStore:
         if len(content) > MAX_CONTENT_CHARS:
             raise FactError(f"content has {len(content)} characters; a fact has at most {MAX_CONTENT_CHARS}. Split it.")
         return self._redactor.text(content)[0]
+
+    def _new_values(self, content: str) -> dict[str, Any]:
+        """The columns of a new fact."""
+        now = self.clock()
+        empty: dict[str, Any] = {"text": "", "real": 0.0, "integer": 0}
+        return {column.name: empty[column.kind] for column in COPIED} | {
+            "content": content,
+            "content_key": content_key(content),
+            "trust_score": self._default_trust,
+            "created_at": now,
+            "updated_at": now,
+        }
+
+    def _require_values(self, connection: AnyConnection, fact_id: int) -> dict[str, Any]:
+        values = self._shared.get(connection, fact_id)
+        if values is None:
+            raise FactError(f"There is no fact {fact_id}.")
+        return dict(values)
+
+    def _changed(self, fact_id: int) -> Fact:
+        """A fact whose row has just been written, or was found."""
+        self.refresh()
+        with self.database.reading() as connection:
+            return _require_fact(connection, fact_id)
+
+    def _open_cache(self, path: Path) -> Database:
+        try:
+            return open_database(path, CACHE_SCHEMA, APPLICATION_ID, durable=False)
+        except CorruptStoreError as error:
+            _log.warning("The cache of facts is damaged, and filled again: %s", error)
+            with FileLock(self._lock_path, _LOCK_TIMEOUT):
+                remove_file(path)
+            return open_database(path, CACHE_SCHEMA, APPLICATION_ID, durable=False)
+
+    def _is_current(self) -> bool:
+        with self.database.reading() as connection:
+            revision, store = read_state(connection)
+        changes = self._shared.read_after(revision)
+        return changes.store == store and changes.revision == revision
+
+    def _fill(self, changes: FactChanges) -> None:
+        """Fill the cache with all facts, after it was found to be another store's."""
+        wanted = {fact.fact_id for fact in changes.facts}
+        with self.database.reading() as connection:
+            known = [number for (number,) in connection.execute("SELECT fact_id FROM facts")]
+        gone = [SharedFact(number, None) for number in known if number not in wanted]
+        self._apply(changes._replace(facts=[*gone, *changes.facts]))
+
+    def _apply(self, changes: FactChanges) -> None:
+        with self.database.writing() as connection:
+            for fact in changes.facts:
+                # Facts may have exchanged their texts, which are unique.
+                connection.execute(
+                    "UPDATE facts SET content_key = 'moving:' || fact_id WHERE fact_id = ?", (fact.fact_id,)
+                )
+            for fact in changes.facts:
+                if fact.values is None:
+                    self._delete(connection, fact.fact_id)
+                else:
+                    self._apply_fact(connection, fact, fact.values)
+            for key, value in ((_REVISION, str(changes.revision)), (_STORE, changes.store)):
+                write_meta(connection, key, value)
+
+    def _delete(self, connection: Connection, fact_id: int) -> None:
+        for table in ("facts", "vectors", "meanings", "fact_entities"):
+            connection.execute(f"DELETE FROM {table} WHERE fact_id = ?", (fact_id,))
+        forget_words(connection, fact_id)
+        self._removed += 1
+        if self._removed % _CLEAN_INTERVAL == 1:
+            drop_unused(connection)
+
+    def _apply_fact(self, connection: Connection, fact: SharedFact, values: Mapping[str, Any]) -> None:
+        before = connection.execute(
+            f"SELECT {', '.join(_CONTENT)} FROM facts WHERE fact_id = ?", (fact.fact_id,)
+        ).fetchone()
+        changed = ", ".join(f"{name} = excluded.{name}" for name in NAMES)
+        connection.execute(
+            f"INSERT INTO facts (fact_id, {', '.join(NAMES)}) VALUES (?{', ?' * len(NAMES)})"
+            f" ON CONFLICT (fact_id) DO UPDATE SET {changed}",
+            (fact.fact_id, *(values[name] for name in NAMES)),
+        )
+        if fact.given_names is not None or before != tuple(values[name] for name in _CONTENT):
+            self._write_derived(connection, fact.fact_id, fact.given_names)
 
     def _write_derived(self, connection: Connection, fact_id: int, names: Sequence[str] | None) -> None:
         """Writes the links, words and vector of a fact."""

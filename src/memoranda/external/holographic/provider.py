@@ -25,7 +25,6 @@ from memoranda.external.holographic.fact_store import (
     content_key,
 )
 from memoranda.external.holographic.retrieval import FactFilter, FactMeanings, FoundFact, Retriever
-from memoranda.external.holographic.shared_facts import CachedFactStore
 from memoranda.external.holographic.tool import SYSTEM_PROMPT, FactTools, schemas
 from memoranda.external.holographic.user_facts import sweep_caches
 from memoranda.external.provider import SERVER_URL, MemoryProvider, TextEmbedder
@@ -55,7 +54,7 @@ class HolographicProvider(MemoryProvider):
         self._lock = ForkLock()
         self._session_id = ""
         self._settings: settings_module.HolographicSettings | None = None
-        self._store: CachedFactStore | None = None
+        self._store: FactStore | None = None
         self._retriever: Retriever | None = None
         self._tools: FactTools | None = None
         self._embedder: TextEmbedder | None = None
@@ -194,13 +193,13 @@ class HolographicProvider(MemoryProvider):
             for hit in retriever.probe(name, filters)
         ]
 
-    def _require_store(self) -> CachedFactStore:
+    def _require_store(self) -> FactStore:
         """The open store; raises ProviderError if there is none, so that the notification is delivered again."""
         if self._store is None:
             raise ProviderError("The facts of holographic are not open.")
         return self._store
 
-    def _current_store(self) -> CachedFactStore:
+    def _current_store(self) -> FactStore:
         """The open store with what other nodes have changed."""
         store = self._require_store()
         store.refresh()
@@ -211,7 +210,7 @@ class HolographicProvider(MemoryProvider):
             raise ProviderError("holographic needs a home for its facts.")
         current = settings_module.load(self._home, self._overrides)
         sweep_caches(self._home, self._server_url)
-        self._store = CachedFactStore(
+        self._store = FactStore(
             self._home, self._user, self._server_url, dimension=current.dimension, default_trust=current.default_trust
         )
         self._settings = current
@@ -225,7 +224,7 @@ class HolographicProvider(MemoryProvider):
             store.close()
 
 
-def _erase(store: CachedFactStore, facts: Sequence[Fact]) -> dict[str, Any]:
+def _erase(store: FactStore, facts: Sequence[Fact]) -> dict[str, Any]:
     """Removes facts, and what they left in the file."""
     for fact in facts:
         store.remove(fact.fact_id)

@@ -9,16 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.errors import LockTimeoutError
-from memoranda.external.holographic.shared_facts import (
-    CACHE,
-    CachedFactStore,
-    SharedFacts,
-    facts_database,
-    last_removals,
-    read_state,
-)
+from memoranda.external.holographic.fact_store import FactStore, read_state
+from memoranda.external.holographic.shared_facts import CACHE, SharedFacts, facts_database, last_removals
 from memoranda.storage.files.file_lock import FileLock
-from memoranda.storage.sqlite.database import Connection
 from memoranda.support.home import decode_user_id, remove_file
 
 _log = logging.getLogger(__name__)
@@ -72,7 +65,7 @@ def _revision_of(path: Path) -> int:
 
 
 @contextmanager
-def stored_facts(home: Path, user: str | None, server_url: str = "") -> Iterator[CachedFactStore | None]:
+def stored_facts(home: Path, user: str | None, server_url: str = "") -> Iterator[FactStore | None]:
     """Opens the facts of a user, None for the home's owner; yields None if there are none.
 
     `server_url` names the server that has them, if they are not in the home.
@@ -80,7 +73,7 @@ def stored_facts(home: Path, user: str | None, server_url: str = "") -> Iterator
     if not has_facts(home, user or "", server_url):
         yield None
         return
-    with closing(CachedFactStore(home, user or "", server_url)) as store:
+    with closing(FactStore(home, user or "", server_url)) as store:
         store.refresh()
         yield store
 
@@ -94,38 +87,21 @@ def has_facts(home: Path, user: str, server_url: str = "") -> bool:
         return shared.count() > 0
 
 
-def read_facts(store: CachedFactStore) -> dict[str, dict[str, Any]]:
+def read_facts(store: FactStore) -> dict[str, dict[str, Any]]:
     """All facts by their keys, without what each machine has of its own; `entities` are names that a writer gave."""
-    with store.database.reading() as connection:
-        given = _given_names(connection)
-        rows = connection.execute(
-            f"SELECT fact_id, content_key, {', '.join(_COLUMNS)} FROM facts ORDER BY fact_id"
-        ).fetchall()
     return {
-        key: dict(zip(_COLUMNS, values, strict=True)) | {"entities": given.get(fact_id)}
-        for fact_id, key, *values in rows
+        fact.values["content_key"]: {name: fact.values[name] for name in _COLUMNS} | {"entities": fact.given_names}
+        for fact in store.all_rows()
+        if fact.values is not None
     }
 
 
-def _given_names(connection: Connection) -> dict[int, list[str]]:
-    """The names of the entities of facts whose writer named them; those of the others are found in the text."""
-    rows = connection.execute(
-        "SELECT fact_id, name, entity_type FROM fact_entities JOIN entities USING (entity_id) ORDER BY entity_id"
-    ).fetchall()
-    named = {fact_id for fact_id, _, kind in rows if kind == "given"}
-    found: dict[int, list[str]] = {}
-    for fact_id, name, _ in rows:
-        if fact_id in named:
-            found.setdefault(fact_id, []).append(name)
-    return found
-
-
-def put_fact(store: CachedFactStore, key: str, state: Mapping[str, Any]) -> None:
+def put_fact(store: FactStore, key: str, state: Mapping[str, Any]) -> None:
     """Add a fact, or give the one with this key these values; raises FactError if it would get another key."""
     store.put(key, {name: state[name] for name in _COLUMNS}, state["entities"])
 
 
-def remove_fact(store: CachedFactStore, key: str) -> None:
+def remove_fact(store: FactStore, key: str) -> None:
     """Remove the fact with a key, with all that it leaves in the files."""
     store.refresh()
     with store.database.reading() as connection:

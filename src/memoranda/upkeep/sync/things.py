@@ -30,8 +30,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from memoranda.errors import StorageError
-from memoranda.external.holographic.fact_store import CATEGORIES, MAX_CONTENT_CHARS, content_key
-from memoranda.external.holographic.shared_facts import CachedFactStore
+from memoranda.external.holographic.fact_store import CATEGORIES, MAX_CONTENT_CHARS, FactStore, content_key
 from memoranda.external.holographic.user_facts import (
     NUMBERS,
     TEXTS,
@@ -186,7 +185,7 @@ class Facts:
 
     def write(self, run: Run, name: str, state: State) -> str:
         try:
-            with closing(CachedFactStore(self._root, "")) as store:
+            with closing(FactStore(self._root, "")) as store:
                 if state is None:
                     remove_fact(store, name)
                 else:

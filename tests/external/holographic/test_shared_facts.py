@@ -7,28 +7,28 @@ import pytest
 
 from memoranda.errors import StorageError
 from memoranda.external.holographic import user_facts
-from memoranda.external.holographic.fact_store import FactError
+from memoranda.external.holographic.fact_store import FactError, FactStore
 from memoranda.external.holographic.retrieval import FactFilter, Retriever
-from memoranda.external.holographic.shared_facts import CachedFactStore, SharedFacts, cache_path
+from memoranda.external.holographic.shared_facts import SharedFacts, cache_path
 from memoranda.external.holographic.user_facts import sweep_caches
 
 
 @pytest.fixture
-def nodes(tmp_path: Path, postgres_url: str) -> Iterator[list[CachedFactStore]]:
+def nodes(tmp_path: Path, postgres_url: str) -> Iterator[list[FactStore]]:
     """The facts of one user on two nodes."""
-    opened = [CachedFactStore(tmp_path / name, "ada", postgres_url, dimension=256) for name in "ab"]
+    opened = [FactStore(tmp_path / name, "ada", postgres_url, dimension=256) for name in "ab"]
     yield opened
     for store in opened:
         store.close()
 
 
-def _contents(store: CachedFactStore) -> dict[int, str]:
+def _contents(store: FactStore) -> dict[int, str]:
     store.refresh()
     return {fact.fact_id: fact.content for fact in store.list_facts(limit=100)}
 
 
 @pytest.mark.smoke
-def test_both_nodes_have_every_change(nodes: list[CachedFactStore]) -> None:
+def test_both_nodes_have_every_change(nodes: list[FactStore]) -> None:
     """Added, changed, rated and removed facts, with the same numbers; and both find them."""
     here, there = nodes
     first, added = here.add("Ada lives in Oslo.", tags=["home"])
@@ -47,7 +47,7 @@ def test_both_nodes_have_every_change(nodes: list[CachedFactStore]) -> None:
     assert Retriever(there, 0.0).search("Bergen", FactFilter(None, 0.0, 5)) == []
 
 
-def test_the_same_text_is_one_fact_whichever_node_adds_it(nodes: list[CachedFactStore]) -> None:
+def test_the_same_text_is_one_fact_whichever_node_adds_it(nodes: list[FactStore]) -> None:
     """The second node gets the fact of the first, and a duplicate by a change is refused."""
     here, there = nodes
     here.add("Ada likes tea.")
@@ -59,7 +59,7 @@ def test_the_same_text_is_one_fact_whichever_node_adds_it(nodes: list[CachedFact
     assert _contents(here) == _contents(there) == {1: "Ada likes tea.", 2: "Ada likes coffee."}
 
 
-def test_texts_that_were_exchanged_and_numbers_that_were_removed(nodes: list[CachedFactStore]) -> None:
+def test_texts_that_were_exchanged_and_numbers_that_were_removed(nodes: list[FactStore]) -> None:
     """A cache that missed many changes takes them over at once, and never uses a number again."""
     here, there = nodes
     for text in ("One.", "Two.", "Three."):
@@ -74,7 +74,7 @@ def test_texts_that_were_exchanged_and_numbers_that_were_removed(nodes: list[Cac
 
 
 def test_a_change_that_the_server_does_not_commit_is_in_no_cache(
-    nodes: list[CachedFactStore], monkeypatch: pytest.MonkeyPatch
+    nodes: list[FactStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The cache had it already; the next use fills the cache again."""
     here, there = nodes
@@ -96,11 +96,11 @@ def test_a_change_that_the_server_does_not_commit_is_in_no_cache(
 
 def test_a_lost_cache_is_filled_again_and_users_are_apart(tmp_path: Path, postgres_url: str) -> None:
     """The server has the facts; another user has none of them."""
-    first = CachedFactStore(tmp_path / "a", "ada", postgres_url)
+    first = FactStore(tmp_path / "a", "ada", postgres_url)
     first.add("Ada lives in Oslo.")
     first.close()
-    fresh = CachedFactStore(tmp_path / "b", "ada", postgres_url)
-    other = CachedFactStore(tmp_path / "c", "ben", postgres_url)
+    fresh = FactStore(tmp_path / "b", "ada", postgres_url)
+    other = FactStore(tmp_path / "c", "ben", postgres_url)
     assert _contents(fresh) == {1: "Ada lives in Oslo."}
     assert _contents(other) == {}
     assert other.add("Ada lives in Oslo.")[0].fact_id == 1
@@ -113,10 +113,10 @@ def test_a_node_deletes_caches_of_facts_that_another_node_removed(tmp_path: Path
     """Also if their users never come back to it; other caches stay."""
     paths = {user: cache_path(tmp_path, user) for user in ("ada", "ben", "eve")}
     for user in paths:
-        store = CachedFactStore(tmp_path, user, postgres_url)
+        store = FactStore(tmp_path, user, postgres_url)
         store.add(f"{user} has a secret boat.")
         store.close()
-    elsewhere = CachedFactStore(tmp_path / "node", "ada", postgres_url)
+    elsewhere = FactStore(tmp_path / "node", "ada", postgres_url)
     elsewhere.refresh()
     elsewhere.remove(1)
     with elsewhere._shared._engine.acting_for("ben").writing() as connection:
