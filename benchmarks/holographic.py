@@ -106,9 +106,11 @@ def generate(seed: int, facts: int = 400, names: int = 50) -> Generated:
 @contextmanager
 def filled_store(generated: Generated, dimension: int = 1024) -> Iterator[FactStore]:
     """Yield a throw-away store with all the facts."""
-    with TemporaryDirectory(dir=_MEMORY) as directory:
-        with filled_store_at(Path(directory), [text for text, _ in generated.facts], dimension) as store:
-            yield store
+    with (
+        TemporaryDirectory(dir=_MEMORY) as directory,
+        filled_store_at(Path(directory), [text for text, _ in generated.facts], dimension) as store,
+    ):
+        yield store
 
 
 @contextmanager
