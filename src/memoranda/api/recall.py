@@ -16,6 +16,7 @@ from memoranda.search.recall_log import GIVEN, NOTHING, QUESTION, PromptPlace
 from memoranda.support.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
+    from memoranda.home.session_db import SessionDB
     from memoranda.types import SearchAnswer
 
 _log = logging.getLogger(__name__)
@@ -36,6 +37,8 @@ class RecallableMemory(Protocol):
     def user(self) -> str | None: ...
     @property
     def curated(self) -> MemoryStore: ...
+    @property
+    def sessions(self) -> "SessionDB": ...
     def search(self, query: str = ..., *, limit: int | None = ..., project: str | None = ...) -> "SearchAnswer": ...
     def session(self, *, source: str = ...) -> Session: ...
 
@@ -139,8 +142,13 @@ def related_entries(memory: RecallableMemory, question: str) -> tuple[dict[Targe
             entries[target] = []
             skipped.append(f"{file_name(target)} was skipped: {error}")
             _log.warning("%s", skipped[-1])
-    if memory.curated.notes is not None:
-        noted = entries_matching(question, [note.shown for note in memory.curated.notes.all()])
+    if memory.services.has_record:
+        from memoranda.memory.curated.notes import find_notes
+        from memoranda.search.tool import NOTE_FLOOR
+
+        noted = [
+            note.shown for note, score in find_notes(memory.sessions.search_items, question) if score >= NOTE_FLOOR
+        ]
         entries |= {NOTES: noted} if noted else {}
     return entries, tuple(skipped)
 

@@ -15,6 +15,7 @@ what they mean on data that was not used for them.
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from dataclasses import replace
 from itertools import accumulate
 from math import log
 from typing import Literal, Protocol
@@ -209,13 +210,22 @@ def judge_prompt(
     db: RelevanceStore, prompt: str, filters: Filters, *, limit: int, is_own: Callable[[Hit], bool] = lambda hit: False
 ) -> PromptRelevance:
     """Searches for the words of a prompt and measures the first hits; those that are the caller's own come on top."""
-    found = db.find(_remove_operators(prompt), filters, limit=limit)
+    found = db.find(remove_operators(prompt), filters, limit=limit)
     kind = find_kind(prompt)
     measured: list[Relevance] = []
     if found.hits:
         with db.conversations.view_in_file():
             measured = _measure_first(_Measure(_read_windows(db.conversations, found.hits), found, kind), found, is_own)
     return PromptRelevance(kind, measured, found)
+
+
+def clears_floor(db: RelevanceStore, judged: PromptRelevance, text: str, lead: float) -> bool:
+    """Whether a text beside the conversations clears the floor of a prompt; `lead` is as for a hit."""
+    found = judged.result
+    if not found.frequencies:
+        # No conversation has any of the words.
+        found = replace(found, frequencies=(0,) * len(found.query.terms))
+    return _Measure(db.conversations, found, judged.kind).clears(text, lead)
 
 
 def _measure_first(measure: "_Measure", found: SearchResult, is_own: Callable[[Hit], bool]) -> list[Relevance]:
@@ -281,7 +291,8 @@ def _lead(hits: Sequence[Hit], number: int) -> float:
     return max(0.0, 1 - following / score) if score > 0 else 0.0
 
 
-def _remove_operators(prompt: str) -> str:
+def remove_operators(prompt: str) -> str:
+    """A prompt as a query: what would be an operator is not one."""
     plain = _OPERATORS.sub(" ", prompt[:_MAX_PROMPT])
     return _CONNECTIVES.sub(lambda match: match[0].lower(), plain)
 
@@ -315,6 +326,19 @@ class _Measure:
             return None
         own, length = self._tokens_of_hit(window, hit.message_id)
         nearby = own | self._tokens_around(window, hit.message_id, own)
+        share, words, measures = self._compare(own, length, nearby, lead)
+        return Relevance(hit, measures, share, words, self._points(hit.signals.get(_MEANING), measures))
+
+    def clears(self, text: str, lead: float) -> bool:
+        """Whether a text that is in no conversation, and so has no neighbours, clears the floor."""
+        tokens = tokenize(text)
+        _, words, measures = self._compare(frozenset(tokens), len(tokens), frozenset(tokens), lead)
+        return words >= MIN_WORDS and self._points(None, measures) >= 0
+
+    def _compare(
+        self, own: Set[str], length: int, nearby: Set[str], lead: float
+    ) -> tuple[float, int, dict[str, float]]:
+        """The share of the weight of the words that a message has, how many subjects it names, and the measures."""
         share = sum(weight for term, weight in self._weights.items() if _contains(own, term)) / self._total
         present = [term for term in self._subjects if _contains(nearby, term)]
         by_length = (SATURATION + 1) / (1 + SATURATION * (1 - LENGTH + LENGTH * length / self._average_length))
@@ -325,7 +349,7 @@ class _Measure:
             "lead": lead,
             **self._measure_names(present, nearby),
         }
-        return Relevance(hit, measures, share, len(present), self._points(hit, measures))
+        return share, len(present), measures
 
     def _tokens_of_hit(self, window: Window, message_id: int | None) -> tuple[frozenset[str], int]:
         """The tokens of the message of a hit, and how many it has."""
@@ -363,8 +387,7 @@ class _Measure:
             "how_to": float(kind.how_to),
         }
 
-    def _points(self, hit: Hit, measures: dict[str, float]) -> float:
-        meaning = hit.signals.get(_MEANING)
+    def _points(self, meaning: float | None, measures: dict[str, float]) -> float:
         if meaning is None:
             chosen = SEARCH_BY_WORDS if self._kind is None else FLOOR_BY_WORDS
         else:

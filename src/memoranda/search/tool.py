@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import Any
 
 from memoranda.errors import StorageError
-from memoranda.memory.curated.settings import NOTES_NAMESPACE, file_name
+from memoranda.memory.curated.settings import file_name
 from memoranda.memory.record.conversations import Conversations, SessionFacts
 from memoranda.safety import scan
 from memoranda.safety.fence import LABEL_CHARS
@@ -478,7 +478,7 @@ def _title_result(
 _MAX_NOTES = 3
 _MAX_NOTED_CHARS = 500
 # At least this share of the query, by the weight of its words, must be in a note.
-_NOTE_FLOOR = 0.5
+NOTE_FLOOR = 0.5
 
 
 def _find_notes(db: SearchableStore, query: str) -> list[JsonObject]:
@@ -486,10 +486,8 @@ def _find_notes(db: SearchableStore, query: str) -> list[JsonObject]:
     if not db.feed.has_items():
         return []
     # Most records have no items, and need not load these.
-    from memoranda.memory.curated.notes import read_note  # noqa: PLC0415
+    from memoranda.memory.curated.notes import find_notes  # noqa: PLC0415
 
-    found = db.search_items((NOTES_NAMESPACE,), query, limit=_MAX_NOTES)
-    notes = [read_note(each.item.namespace, each.item.value) for each in found if (each.score or 0) >= _NOTE_FLOOR]
     return [
         {
             "text": shorten_end(note.text, _MAX_NOTED_CHARS),
@@ -497,6 +495,6 @@ def _find_notes(db: SearchableStore, query: str) -> list[JsonObject]:
             "beside": file_name(note.owner),
             **({"until": note.until} if note.until else {}),
         }
-        for note in notes
-        if note
+        for note, score in find_notes(db.search_items, query, _MAX_NOTES)
+        if score >= NOTE_FLOOR
     ]

@@ -9,6 +9,7 @@ from memoranda.api.recent import recent_for_prompt
 from memoranda.external.external_memory import guarded
 from memoranda.integrations.hooks.prompt_evidence import PromptEvidence, find_evidence_in
 from memoranda.integrations.memory_text import read_memory_text
+from memoranda.memory.curated.notes import FoundNote, find_notes
 from memoranda.memory.record.feed import Feed, FeedSession
 from memoranda.memory.record.scope import Scope
 from memoranda.search.continue_prompts import asks_to_continue
@@ -126,3 +127,6 @@ class _ReadStore:
 
     def session(self, session_id: str) -> FeedSession | None:
         return Feed(self.db.engine, Scope.everyone(), None).feed_sessions([session_id]).get(session_id)
+
+    def find_notes(self, prompt: str) -> list[FoundNote]:
+        return find_notes(self.db.search_items, prompt)

@@ -19,15 +19,25 @@ from memoranda.search.index.postings import Filters
 from memoranda.search.index.search_index import SearchIndex
 from memoranda.search.legs.leg import MakeRescorers
 from memoranda.search.recall_log import GIVEN, NOTHING, logged_id, mask_words
-from memoranda.search.relevance import MIN_WORDS, PromptRelevance, Relevance, RelevanceStore, judge_prompt
+from memoranda.search.relevance import (
+    MIN_WORDS,
+    PromptRelevance,
+    Relevance,
+    RelevanceStore,
+    clears_floor,
+    judge_prompt,
+    remove_operators,
+)
 from memoranda.search.search import Hit, Search
-from memoranda.support.home import index_path, is_server_url, server_index_path, user_indexes_path
+from memoranda.support.home import index_path, is_server_url, items_index_path, server_index_path, user_indexes_path
 from memoranda.support.tool import JsonObject
 
 if TYPE_CHECKING:
+    from memoranda.memory.curated.notes import FoundNote
     from memoranda.safety.fence import Quote
 
 _MAX_CONVERSATIONS = 2
+_MAX_NOTES = 2
 # More than are shown, because the session itself and its sub-agents may be among the hits.
 _MAX_HITS = 6
 _MAX_CHARS = 3_000
@@ -60,6 +70,7 @@ class PromptStore:
             index = server_index_path(index_directory, location)
         else:
             index = index_path(Path(location))
+        self._index_path = index
         self._feed = Feed(self._engine, Scope.everyone(), None)
         self.conversations = Conversations(self._engine, scope, None)
         self.index = self._user_index(index) or SearchIndex(index, self._feed)
@@ -77,6 +88,23 @@ class PromptStore:
     def session(self, session_id: str) -> FeedSession | None:
         """Returns the session of a hit; the search has already limited hits to the scope."""
         return self._feed.feed_sessions([session_id]).get(session_id)
+
+    def find_notes(self, prompt: str) -> "list[FoundNote]":
+        """Returns the notes that have words of a prompt, the best first."""
+        # Most records have no items, and need not open another index.
+        if not self._feed.has_items():
+            return []
+        from memoranda.memory.curated.notes import find_notes  # noqa: PLC0415
+        from memoranda.memory.record.feed import ItemFeed  # noqa: PLC0415
+        from memoranda.memory.record.items import Items  # noqa: PLC0415
+        from memoranda.search.item_search import ItemSearch  # noqa: PLC0415
+
+        items = Items(self._engine, self.scope, None)
+        index = SearchIndex(items_index_path(self._index_path), ItemFeed(self._engine, Scope.everyone(), None))
+        try:
+            return find_notes(ItemSearch(index, items, self.scope).search, prompt)
+        finally:
+            index.close()
 
     def close(self) -> None:
         self.index.close()
@@ -109,6 +137,9 @@ class EvidenceStore(RelevanceStore, Protocol):
     def session(self, session_id: str) -> FeedSession | None:
         """The session of a hit."""
 
+    def find_notes(self, prompt: str) -> "list[FoundNote]":
+        """The notes that have words of a prompt, the best first."""
+
 
 def find_evidence(
     location: Path | str,
@@ -140,22 +171,34 @@ def find_evidence_in(
     details = _describe(judged)
     chosen = others[:_MAX_CONVERSATIONS]
     excerpts = [(hit, quotes) for hit in chosen if (quotes := _quote_conversation(store, hit, prompt))]
-    if not excerpts:
+    notes = _relevant_notes(store, judged, prompt)
+    if not excerpts and not notes:
         return PromptEvidence("", _reason_for_nothing(judged, hits), details)
-    block = _build_block([quotes for _, quotes in excerpts], host)
+    block = _build_block(notes, [quotes for _, quotes in excerpts], host)
     shown = [{"session_id": hit.session_id, "message_id": hit.message_id} for hit, _ in excerpts]
-    count = len(shown)
-    return PromptEvidence(
-        block, f"{count} conversation{'s' if count > 1 else ''} cleared the floor", details | {"given": shown}
-    )
+    counts = ((len(shown), "conversation"), (len(notes), "note"))
+    found = " and ".join(f"{count} {name}{'s' if count > 1 else ''}" for count, name in counts if count)
+    return PromptEvidence(block, f"{found} cleared the floor", details | {"given": shown})
 
 
-def _build_block(excerpts: "list[list[Quote]]", host: str) -> str:
+def _relevant_notes(store: EvidenceStore, judged: PromptRelevance, prompt: str) -> list[str]:
+    """The notes that clear the floor of conversations, with their date and origin."""
+    found = store.find_notes(remove_operators(prompt))
+    following = [score for _, score in found[1:]] + [0.0]
+    return [
+        note.shown
+        for (note, score), after in zip(found, following, strict=False)
+        if score > 0 and clears_floor(store, judged, note.text, max(0.0, 1 - after / score))
+    ][:_MAX_NOTES]
+
+
+def _build_block(notes: list[str], excerpts: "list[list[Quote]]", host: str) -> str:
     from memoranda.safety.fence import Quote, build_memory_context_block, screen_quotes  # noqa: PLC0415
 
     tool = SEARCH_TOOL if host in PLUGIN_HOSTS else "session_search"
-    quotes = [quoted for excerpt in excerpts for quoted in (*excerpt, Quote("", ""))]
-    quotes.append(Quote("", _HOW_TO_READ_MORE.format(tool=tool)))
+    quotes = [Quote("note", note) for note in notes] + [Quote("", "")] * bool(notes)
+    quotes += [quoted for excerpt in excerpts for quoted in (*excerpt, Quote("", ""))]
+    quotes += [Quote("", _HOW_TO_READ_MORE.format(tool=tool))] * bool(excerpts)
     # Hermes fences what a provider recalls, and removes whole fences from it first.
     build = screen_quotes if host == HERMES else build_memory_context_block
     return build(quotes, max_chars=_MAX_CHARS, source=_SOURCE)

@@ -16,6 +16,7 @@ from memoranda.support.origin import Origin, utc_timestamp
 
 if TYPE_CHECKING:
     from memoranda.memory.record.items import Items
+    from memoranda.types import FoundItem
 
 _MAX_LISTED = 10_000
 
@@ -69,6 +70,17 @@ class Notes:
         prefix = (NOTES_NAMESPACE,) if owner is None else (NOTES_NAMESPACE, owner)
         found = self._items().list_items(prefix, limit=_MAX_LISTED) if self._has_record() else ()
         return [note for item in found if (note := read_note(item.namespace, item.value))]
+
+
+FoundNote = tuple[Note, float]
+"""A note, and the share of a query that it has."""
+
+
+def find_notes(search: "Callable[..., list[FoundItem]]", query: str, limit: int = 3) -> list[FoundNote]:
+    """The notes that have words of a query, the best first; `search` is that of the user's items."""
+    found = search((NOTES_NAMESPACE,), query, limit=limit)
+    notes = ((read_note(each.item.namespace, each.item.value), each.score or 0.0) for each in found)
+    return [(note, score) for note, score in notes if note is not None]
 
 
 def read_note(namespace: Sequence[str], value: Any) -> Note | None:
