@@ -92,6 +92,23 @@ def test_a_moved_shard_has_all_rows_with_their_ids(postgres_server: Server) -> N
         assert len(_texts(first, USERS[0])) == 4
 
 
+def test_an_empty_shard_moves_in_less_than_two_seconds(postgres_server: Server) -> None:
+    """And a person sees that it moves before it waits; a user who comes meanwhile moves with it."""
+    with _fleet(postgres_server, postgres_server) as (directory, (first, second), _):
+        done: list[float | MoveProgress] = []
+        ShardMove(directory, 3, 1, report=done.append, wait=done.append).run()
+        assert done[0] == MoveProgress()
+        assert sum(seconds for seconds in done if isinstance(seconds, float)) < 2
+        user = USERS[0]
+
+        def record(_: float) -> None:
+            _record(first, user, [] if _texts(first, user) else ["written while the nodes learn of the move"])
+
+        assert ShardMove(directory, shard_of(user), 1, wait=record).run().users == 1
+        assert len(_texts(second, user)) == 1
+        assert _texts(first, user) == []
+
+
 def test_the_outbox_of_a_moved_user_continues_where_it_was(postgres_server: Server, tmp_path: Path) -> None:
     """Its jobs move, and what was recorded and not read yet is after its position in the new store."""
     with ExitStack() as stack:

@@ -56,8 +56,10 @@ def translate_positions(source: PostgresConnection, target: PostgresConnection, 
         target.execute(f"UPDATE {_TABLE} SET position = ?, notified = '0' WHERE id = ?", (str(position), number))
 
 
-# So that every node has read the map again, also one whose clock or network is slow.
+# So that every node has read the map again, also one whose clock or network is slow. A shard without users waits for
+# less: a node that is later reads nothing of a user who was created meanwhile, and a store refuses what it writes.
 _SETTLE_SECONDS = 3 * MAP_SECONDS
+_EMPTY_SHARE = 1 / 3
 _MAX_LEFT = 20
 # The source waits inside its transaction until the target has committed.
 _NO_TIMEOUT = "SET LOCAL idle_in_transaction_session_timeout = 0"
@@ -106,13 +108,17 @@ class ShardMove:
             _require_row_security(engine)
         if placement.moving_to is None:
             self._directory.place(Placement(self._shard, placement.store, self._target))
-            self._wait(_SETTLE_SECONDS)
+            self._report(self._progress)
+            self._wait(_SETTLE_SECONDS * _EMPTY_SHARE)
+            if self._users(source):
+                self._wait(_SETTLE_SECONDS * (1 - _EMPTY_SHARE))
         while len(users := self._users(source)) > _MAX_LEFT:
             for user in users:
                 self._move(source, target, user)
         self._close(source, target)
         self._directory.place(Placement(self._shard, self._target))
-        self._wait(_SETTLE_SECONDS)
+        if self._old_copies(source):
+            self._wait(_SETTLE_SECONDS)
         self._clean(source, placement.store)
         return self._progress
 
@@ -173,13 +179,17 @@ class ShardMove:
             if number != self._target:
                 self._clean(engine, number)
 
-    def _clean(self, source: PostgresEngine, number: int) -> None:
-        """Delete the old copies of users who have moved; the note that the shard has moved stays."""
+    def _old_copies(self, source: PostgresEngine) -> list[str]:
+        """The users of the shard who have moved away from the source, also in a run that was interrupted."""
         with source.reading() as connection:
             rows = connection.execute(
                 f"SELECT user_id FROM moved_users WHERE {shard_expression('user_id')} = ?", (self._shard,)
-            ).fetchall()
-        for (user,) in rows:
+            )
+            return [user for (user,) in rows]
+
+    def _clean(self, source: PostgresEngine, number: int) -> None:
+        """Delete the old copies of users who have moved; the note that the shard has moved stays."""
+        for user in self._old_copies(source):
             if self._directory.store_of(user or None) == number:
                 continue
             with source.writing() as connection:
