@@ -65,7 +65,8 @@ def _delete(run: Run, keys: list[str]) -> None:
             run.report.notes += delete_sessions(run.db, run.root, existing).problems
         versions.drop_sessions(present, run.number, run.bundle)
         run.report.count(run.report.received, "deleted sessions", len(present))
-    versions.put_keys([key for key in keys if known[key] is None], "", run.number, run.bundle)
+    if unknown := [key for key in keys if known[key] is None]:
+        versions.put_keys(unknown, "", run.number, run.bundle)
 
 
 def _merge_head(run: Run, record: Record, external: set[str]) -> None:

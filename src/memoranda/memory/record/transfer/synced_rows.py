@@ -257,8 +257,8 @@ class SyncedRows(StorePart):
         session_id: str,
         states: Sequence[tuple[MessageVersion, Mapping[str, Any], int | None, Sequence[int | None]]],
         new_id: Callable[[int], int | None],
-    ) -> list[int]:
-        """Insert messages, or replace those that exist, with their versions in one transaction; returns their ids.
+    ) -> None:
+        """Insert messages, or replace those that exist, with their versions in one transaction.
 
         Each is a version, fields, the id of the original, and the flags.
         """
@@ -291,7 +291,6 @@ class SyncedRows(StorePart):
             recount(connection, session_id)
             note_change(connection, session_id, first_changed)
         self._messages.notify_appended()
-        return ids
 
     def move_messages(self, session_id: str, versions: Sequence[MessageVersion]) -> None:
         """Give messages of a session new ids, in this order after all others.

@@ -73,7 +73,7 @@ def read_conflicts(memory: Memory) -> ConflictList:
     if memory.user is not None or memory.config.store.url or not SyncState(root).exists():
         return ConflictList()
     try:
-        # A run keeps a transaction open; a page does not wait for its end.
+        # A run writes what it has read bundle by bundle; a page does not wait for its end.
         with FileLock(root / LOCK_NAME, 0):
             found = list_conflicts(root, memory.sessions, memory.curated)
     except LockTimeoutError:
