@@ -37,7 +37,7 @@ _USED = (
     "memoranda.api.agents",
     "memoranda.api.session_parts.compressor",
     "memoranda.external.attach",
-    "memoranda.search.tool",
+    "memoranda.search.answers",
     "memoranda.agent.review.background",
     "memoranda.search.index.follower",
 )

@@ -144,7 +144,7 @@ def related_entries(memory: RecallableMemory, question: str) -> tuple[dict[Targe
             _log.warning("%s", skipped[-1])
     if memory.services.has_record:
         from memoranda.memory.curated.notes import find_notes
-        from memoranda.search.tool import NOTE_FLOOR
+        from memoranda.search.answers import NOTE_FLOOR
 
         noted = [
             note.shown for note, score in find_notes(memory.sessions.search_items, question) if score >= NOTE_FLOOR

@@ -299,7 +299,7 @@ class HomeServices:
             return ExternalMemory()
         # The provider's threads start below: a process that is forked while one loads a module could never load it.
         import memoranda.home.session_db
-        import memoranda.search.tool
+        import memoranda.search.answers
         import memoranda.storage.files.named_lock  # noqa: F401
         from memoranda.api.search_extras import configured_embedder
         from memoranda.external.attach import SessionStart, attach_providers

@@ -19,7 +19,7 @@ _LOGGERS = (process_resources.__name__, "memoranda.api.maintenance")
 
 @contextmanager
 def maintain_while_open(home: Home, settings: RetentionSettings) -> Iterator[None]:
-    """Works in threads that start after some seconds; sessions are pruned only if the settings ask for it."""
+    """Works in threads that start after half a minute; sessions are pruned only if the settings ask for it."""
     from memoranda.api.maintenance import (  # noqa: PLC0415
         fill_prompts_in_background,
         prune_in_background,

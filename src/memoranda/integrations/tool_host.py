@@ -62,7 +62,7 @@ def _remember_parameters(memory: Tool) -> JsonObject:
 class ToolHost:
     """Lists and calls the tools of one home. It is independent of protocols: a server translates.
 
-    All calls share one session, which starts in the background because a provider may be slow to start. `source` is
+    All calls share one session, which may start in the background, because a provider may be slow. `source` is
     recorded with that session; `current_project` names the project that a search means by "this"; `heard` is asked for
     what the user of the other program is known to have said, when that saves something.
     """
@@ -83,7 +83,12 @@ class ToolHost:
         self._session: Session | None = None
 
     def start_in_background(self) -> None:
-        """Starts the session in a thread, so that the server can answer other requests meanwhile."""
+        """Starts the session in a thread if it has a provider, so that the server can answer other requests meanwhile.
+
+        Without one it starts quickly, when it is first needed. Two threads would only load and compute the same twice.
+        """
+        if not self.may_gain_tools:
+            return
         threading.Thread(target=self._try_to_start, name="memoranda-tool-host", daemon=True).start()
 
     def wait_for_start(self) -> None:

@@ -14,12 +14,12 @@ from memoranda.search.evidence import ShownPart, fit_message, from_the_middle, s
 from memoranda.search.filters import FILTERS, show_time
 from memoranda.search.index.postings import Filters
 from memoranda.search.recent_work import describe_work
-from memoranda.search.request import SearchRequest, echo_input, echo_list, fit_json
+from memoranda.search.request import SearchRequest, echo_input, echo_list, refuse
 from memoranda.search.search import SearchResult
 from memoranda.search.searchable_store import SearchableStore
 from memoranda.search.settings import RecallSettings
 from memoranda.support.shorten import json_size, shorten_end
-from memoranda.support.tool import JsonObject, tool_refusal
+from memoranda.support.tool import JsonObject
 
 _MAX_NAME_CHARS = 60
 _MAX_NAMES_CHARS = 300
@@ -109,7 +109,6 @@ _NEIGHBOUR_ROOM = 250
 _CURSOR_CHARS = 300
 # Room for what a list contains besides its entries: the counts, a cursor, and why it is empty.
 _REST_CHARS = 200
-_MAX_ERROR_CHARS = 1_000
 _ENDED_CHARS = 160
 
 
@@ -206,10 +205,6 @@ def read(
     elif not answer["messages"] and request.cursor:
         answer["message"] = guidance.NOTHING_FURTHER
     return answer
-
-
-def refuse(reason: str, error: str) -> JsonObject:
-    return tool_refusal(reason, fit_json(error, _MAX_ERROR_CHARS))
 
 
 def _project_field(session: Mapping[str, Any]) -> JsonObject:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from memoranda.search.filters import FILTERS, chosen_filters, describe_value, read_text, replace_surrogates
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.shorten import json_size, shorten_end, shorten_for_json
-from memoranda.support.tool import InvalidArgumentsError, JsonObject
+from memoranda.support.tool import InvalidArgumentsError, JsonObject, tool_refusal
 
 MAX_RESULTS = 10
 MAX_WINDOW = 20
@@ -22,6 +22,7 @@ NAMES = (
     *("session_id", "around_message_id", "window", "cursor", "why"),
 )
 _MAX_ECHO = 100
+_MAX_ERROR_CHARS = 1_000
 _CONTROL = {number: " " for number in (*range(32), *range(0x7F, 0xA0))}
 
 
@@ -156,3 +157,8 @@ def search_pages(answer_one: Callable[[SearchRequest], JsonObject], request: Sea
         answer |= {"cursor": page["cursor"]} if "cursor" in page else {}
         answer |= {"results": results, "count": len(results)}
     return answer
+
+
+def refuse(reason: str, error: str) -> JsonObject:
+    """The answer to a call that was refused; the error may quote what was sent, and is shortened."""
+    return tool_refusal(reason, fit_json(error, _MAX_ERROR_CHARS))

@@ -151,7 +151,7 @@ def test_killed_in_the_middle_of_writing_it_loses_nothing_that_it_answered(tmp_p
     answered = 0
     for milliseconds in (0, 100, 250, 500, 1_000):
         with raw_host(tmp_path) as host:
-            host.ask("ping")
+            host.ask("tools/list")
             for number in range(20):
                 params = {"name": "remember", "arguments": {"text": f"The round {milliseconds} has fact {number}."}}
                 host.send({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})

@@ -1,7 +1,6 @@
 """Tidy up and On a day: what the curator proposes, with a button that does it, and memory as it was on a day."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from itertools import zip_longest
 from typing import Any
@@ -15,6 +14,7 @@ from memoranda.service.viewer.page import Page, PageRequest, Redirect, Reply, Vi
 from memoranda.service.viewer.pages.memory_history import read_changes
 from memoranda.service.viewer.text_diff import diff_words
 from memoranda.support.canonical_text import digest
+from memoranda.support.lazy_dataclass import dataclass
 from memoranda.types import CuratedChange
 
 _TIDY_PATH = "/memory/tidy"
