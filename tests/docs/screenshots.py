@@ -34,6 +34,7 @@ PAGES = {
     "viewer-search": "/search?q=deadlock+worker",
     "viewer-session": f"/sessions/{_DEADLOCK}",
     "viewer-memory": "/memory?change=9",
+    "viewer-tidy": "/memory/tidy",
     "viewer-approvals": "/approvals",
     "viewer-spending": "/spending?days=30",
 }
@@ -100,6 +101,8 @@ def fill_demo(memory: Memory) -> None:
     proposing.apply("memory", [Replace("make ship", _MEMORY[0].replace("make ship", "make deploy"))], agent)
     sources = Origin("agent", "invoice-march", sources=("web_fetch",))
     proposing.apply("memory", [Add("Credit notes of ledgerly have type `credit` and a negative total.")], sources)
+    for text in ("The shop runs on Node 18.", "The shop moved from Node 18 to Node 22."):
+        memory.curated.add("memory", text, agent)
     _add_spending(memory, now)
 
 

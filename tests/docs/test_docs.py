@@ -129,17 +129,23 @@ def test_every_command_in_a_page_exists(page: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_shell_commands_of_the_tutorial_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("tutorial", "printed"),
+    [
+        ("first-memory.md", ["Project uses pytest with xdist.", "Undid change 2 (add) in USER.md."]),
+        ("a-week-with-your-memory.md", ["time zone: Europe/Lisbon", "1 note,", "memory: superseded", "Undid change "]),
+    ],
+)
+def test_the_shell_commands_of_the_tutorials_run(tmp_path: Path, tutorial: str, printed: list[str]) -> None:
     """As they stand, in an empty directory with the installed command on the path."""
-    script = "set -e\n" + "\n".join(fences(ROOT / "docs" / "tutorial" / "first-memory.md", "bash"))
+    script = "set -e\n" + "\n".join(fences(ROOT / "docs" / "tutorial" / tutorial, "bash"))
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMORANDA")}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     result = subprocess.run(
         ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stderr
-    assert "Project uses pytest with xdist." in result.stdout
-    assert "Undid change 2 (add) in USER.md." in result.stdout
+    assert [text for text in printed if text not in result.stdout] == []
 
 
 def test_every_file_that_the_architecture_names_exists() -> None:

@@ -12,10 +12,11 @@ from memoranda.cli.open_home import open_memory_of
 from memoranda.cli.terminal_text import bold, count_of, dim, terminal_line
 from memoranda.errors import StorageError
 from memoranda.memory.curated import change_history
-from memoranda.memory.curated.settings import Target, file_name
+from memoranda.memory.curated.settings import Target, file_name, is_project, project_in
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.search.filters import show_time
 from memoranda.support.origin import utc_time
+from memoranda.support.projects import project_name
 
 _DAY = 86_400.0
 _WEEK = 7 * _DAY
@@ -124,7 +125,10 @@ def _providers(memory: Memory) -> list[dict[str, Any]]:
 
 
 def _format(data: dict[str, Any]) -> str:
-    lines = [bold("Memory") + dim(f"  {terminal_line(data['home'])}"), *map(_format_file, data["memory"])]
+    lines = [bold("Memory") + dim(f"  {terminal_line(data['home'])}")]
+    names = [_name(file["target"]) for file in data["memory"]]
+    width = max(map(len, names))
+    lines += [f"  {name:<{width}}  {_format_file(file)}" for name, file in zip(names, data["memory"], strict=True)]
     lines += [f"  {count_of(data['notes'], 'note')}, found by search"] if data["notes"] else []
     lines += ["", bold("Waiting for you"), *(_format_waiting(data["waiting"]) or ["  nothing"])]
     week = data["week"]
@@ -135,16 +139,19 @@ def _format(data: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _name(target: Target) -> str:
+    return f"project {terminal_line(project_name(project_in(target)))}" if is_project(target) else file_name(target)
+
+
 def _format_file(file: dict[str, Any]) -> str:
-    name = f"  {terminal_line(file['file']):<28}"
     if "error" in file:
-        return f"{name}{terminal_line(file['error'])}"
-    share = file["used"] / file["limit"] if file["limit"] else 0.0
-    bar = "█" * min(_BAR, round(share * _BAR))
+        return terminal_line(file["error"])
+    percent = 100 * file["used"] // file["limit"] if file["limit"] else 0
+    bar = "█" * min(_BAR, percent * _BAR // 100)
     facts = ["1 entry" if file["entries"] == 1 else f"{file['entries']} entries"]
     facts += [f"oldest {count_of(file['oldest_days'], 'day')}"] if file["oldest_days"] else []
     facts += [f"{file['expired']} expired"] if file["expired"] else []
-    return f"{name}{bar:░<{_BAR}} {share:>4.0%}  {dim(', '.join(facts))}"
+    return f"{bar:░<{_BAR}} {percent:>3}%  {dim(', '.join(facts))}"
 
 
 def _format_waiting(waiting: dict[str, int]) -> list[str]:
