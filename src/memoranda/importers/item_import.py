@@ -21,6 +21,7 @@ from memoranda.importers.reader_protocol import (
 from memoranda.importers.session_writer import IncomingSession, Row, SessionWriter, is_same_session, session_name
 from memoranda.importers.state.store import ImportState, SeenSession
 from memoranda.importers.summary import ImportSummary
+from memoranda.memory.record.framework_objects import join_names
 from memoranda.memory.record.store import SessionStore
 from memoranda.search.index.message_text import TOOL_OF_SERVER
 from memoranda.support.canonical_text import digest, unstorable_character
@@ -137,7 +138,10 @@ class ItemImport:
             batch.conversation = _merge(batch.conversation, conversation)
 
     def _session_name(self, conversation: ImportedConversation, host_id: str) -> str:
-        name = session_name(conversation.source or self._reader.name, host_id, self._store.scope.user)
+        user = self._store.scope.user
+        if conversation.names and host_id == conversation.host_id:
+            return self._store.stored_name(join_names(self._reader.name, user, *conversation.names))
+        name = session_name(conversation.source or self._reader.name, host_id, user)
         return self._store.stored_name(name)
 
     def _add_message(self, imported: ImportedMessage) -> None:

@@ -75,6 +75,8 @@ class ImportedConversation:
     extra: Mapping[str, Any] = field(default_factory=dict)
     same_as: str = ""
     """The id of the same conversation in another format of the program, whose messages have other ids."""
+    names: tuple[str, ...] = ()
+    """The names of a framework's conversation, of which our adapter makes its id: it finds what was imported."""
     columns: Mapping[str, Any] = field(default_factory=dict)
     """Values for columns of the sessions table, from a program whose record has the same ones; see `ImportedRows`."""
 

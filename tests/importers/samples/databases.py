@@ -61,8 +61,8 @@ LANGGRAPH = Sample(
 OPENAI_AGENTS = Sample(
     "openai-agents",
     messages=8,
-    sessions={"openai-agents-ann-1": 6, "openai-agents-ben-1": 2},
-    known=("openai-agents-ann-1", "ann-1:1:", "2026-11-16T18:10:36+00:00", "My staging database is called aurora-7."),
+    sessions={"openai-agents:ann-1": 6, "openai-agents:ben-1": 2},
+    known=("openai-agents:ann-1", "ann-1:1:", "2026-11-16T18:10:36+00:00", "My staging database is called aurora-7."),
     grow=_grow_openai_agents,
 )
 

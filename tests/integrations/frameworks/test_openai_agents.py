@@ -6,15 +6,17 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from click.testing import CliRunner
 
 import memoranda
 from memoranda.agent.model_messages import INTERRUPTED_CALL
+from memoranda.cli.main import command
 from memoranda.errors import HomeError, SessionError
 from tests.timing import GIVE_UP
 
 pytest.importorskip("agents", reason="the package openai-agents is not installed")
 from agents import Agent, RunConfig, Runner, function_tool
-from agents.memory import Session
+from agents.memory import Session, SQLiteSession
 from agents.models.interface import Model
 from agents.testing import ScriptedModel
 
@@ -225,3 +227,28 @@ def test_a_call_that_was_interrupted_has_a_result_that_says_so(memory: memoranda
         ("custom_tool_call_output", "c2"),
     ]
     assert len(memory.sessions.get_messages(session.record_id)) == len(interrupted)
+
+
+def test_an_imported_session_continues(memory: memoranda.Memory, tmp_path: Path) -> None:
+    """What the SDK's own storage has is found under the same id after an import, item by item."""
+    said = [{"role": "developer", "content": "Be brief."}, *_ITEMS]
+    file, home = tmp_path / "sessions.db", str(tmp_path / "home")
+    thanks: Any = {"role": "user", "content": "Thanks."}
+
+    async def store() -> None:
+        theirs = SQLiteSession("ann/1", file)
+        await theirs.add_items(said)
+        theirs.close()
+
+    async def continue_it() -> list[Any]:
+        session = MemorandaSession("ann/1", memory)
+        await session.add_items([thanks])
+        return list(await session.get_items())
+
+    asyncio.run(store())
+    arguments = ["import", "openai-agents", "--home", home, "--source", str(file), "--yes"]
+    assert CliRunner().invoke(command, arguments).exit_code == 0
+    assert asyncio.run(continue_it()) == [*said, thanks]
+    assert memory.search("drizzle noon")["results"][0]["source"] == SOURCE
+    assert CliRunner().invoke(command, arguments).exit_code == 0
+    assert asyncio.run(continue_it()) == [*said, thanks, thanks]

@@ -27,13 +27,14 @@ from memoranda.importers.reader_protocol import (
     ImportItem,
     Problem,
     ReadEvent,
-    Skipped,
 )
 from memoranda.importers.source_databases import find_databases, read_database, rows
+from memoranda.memory.record.framework_objects import object_fields
 from memoranda.support.json_object import parse_object
 
 # The names that the SDK uses unless a program chooses others.
 _SESSIONS, _MESSAGES = "agent_sessions", "agent_messages"
+_ROLES = ("user", "assistant", "system", "developer")
 _QUERY = f"SELECT id, session_id, message_data, created_at FROM {_MESSAGES} ORDER BY session_id, id"
 
 
@@ -61,7 +62,7 @@ def _sessions(item: ImportItem, connection: sqlite3.Connection) -> Iterator[Read
     for number, session, data, at in rows(connection, _QUERY):
         if session != current:
             current = session
-            yield ImportedConversation(str(session))
+            yield ImportedConversation(str(session), names=(str(session),))
         yield _event(item, f"{session}:{number}:{short_digest(str(at), str(data))[:12]}", data, at)
 
 
@@ -69,15 +70,19 @@ def _event(item: ImportItem, name: str, data: Any, at: Any) -> ReadEvent:
     value = parse_object(data)
     if value is None:
         return Problem(item.file, None, f"item {name} is not a JSON object")
-    return response_item(value, name, at) or Skipped(f"item without text: {value.get('type', 'message')}")
+    found = response_item(value, name, at)
+    fields = found.message if isinstance(found, ImportedMessage) else text_message("", "", name, at).message
+    # Every item stays an item, as our adapter stores it: a session continues with all that the model has seen.
+    path = "output" if "output" in value and str(value.get("type")).endswith("_output") else "content"
+    kept = object_fields(value, (path,) if path in value else ())
+    role = value.get("role") if value.get("role") in _ROLES else fields["role"] or "assistant"
+    return ImportedMessage({**fields, **kept, "role": role})
 
 
-def response_item(value: dict[str, Any], name: str, at: Any) -> ImportedMessage | Skipped | None:
+def response_item(value: dict[str, Any], name: str, at: Any) -> ImportedMessage | None:
     """Return an item of the Responses API as a message; None when it has no text."""
     kind, role = value.get("type", "message"), value.get("role")
     if kind == "message":
-        if role in ("system", "developer"):
-            return Skipped("instructions of a program")
         text = content_text(value.get("content"))
         return text_message(role if role in ("user", "assistant") else "assistant", text, name, at) if text else None
     if kind == "function_call":

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from memoranda.memory.curated.settings import Target
+from memoranda.memory.record.framework_objects import user_mark
 from memoranda.storage.connection import Connection
 from memoranda.support.canonical_text import digest
 from memoranda.support.lazy_dataclass import dataclass
@@ -243,9 +244,10 @@ class ImportRecorder:
 def is_import_of(importing_user: str, session_id: str, user: str | None) -> bool:
     """Whether a user ('' is the owner of the home) has imported a session, which belongs to a user of the record.
 
-    The owner imports sessions of users, too; their names do not end as those that the users import.
+    The owner imports sessions of users, too; their names have no mark of the user who imports.
     """
-    is_named_by_user = bool(user) and session_id.endswith(user_ending(user or ""))
+    by_framework = session_id.partition(":")[0].endswith(user_mark(user or ""))
+    is_named_by_user = bool(user) and (session_id.endswith(user_ending(user or "")) or by_framework)
     return is_named_by_user and user == importing_user if importing_user else not is_named_by_user
 
 

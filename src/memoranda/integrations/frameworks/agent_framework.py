@@ -15,13 +15,8 @@ from memoranda.agent.model_messages import INTERRUPTED_CALL
 from memoranda.integrations.frameworks import blocking_calls, prompt_recall
 from memoranda.integrations.frameworks.blocking_calls import call_tool_outside_the_loop
 from memoranda.integrations.frameworks.missing_framework import missing_framework
-from memoranda.integrations.frameworks.recorded_session import (
-    RecordedSession,
-    answer_calls,
-    as_message,
-    original_of,
-    tool_call,
-)
+from memoranda.integrations.frameworks.recorded_session import RecordedSession, answer_calls, as_message, tool_call
+from memoranda.memory.record.framework_objects import original_of
 
 try:
     from agent_framework import Content, ContextProvider, FunctionTool, HistoryProvider, Message

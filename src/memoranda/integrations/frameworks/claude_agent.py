@@ -17,7 +17,8 @@ from urllib.parse import quote
 
 from memoranda.importers.chat_messages import parse_timestamp
 from memoranda.integrations.frameworks import blocking_calls, prompt_recall
-from memoranda.integrations.frameworks.recorded_session import as_message, join_names, original_of, split_names
+from memoranda.integrations.frameworks.recorded_session import as_message, split_names
+from memoranda.memory.record.framework_objects import join_names, original_of
 from memoranda.support.projects import project_of
 
 if TYPE_CHECKING:

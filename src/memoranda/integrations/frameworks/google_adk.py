@@ -27,11 +27,10 @@ from memoranda.integrations.frameworks.recorded_session import (
     RecordedSession,
     answer_calls,
     as_message,
-    join_names,
-    original_of,
     split_names,
     tool_call,
 )
+from memoranda.memory.record.framework_objects import join_names, original_of
 from memoranda.memory.record.message_edits import StatefulAppend
 from memoranda.memory.record.scope import Scope
 from memoranda.types import PutItem

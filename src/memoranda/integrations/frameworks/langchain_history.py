@@ -18,9 +18,9 @@ from memoranda.integrations.frameworks.recorded_session import (
     answer_calls,
     as_message,
     call_ids,
-    original_of,
     result_ids,
 )
+from memoranda.memory.record.framework_objects import original_of
 
 if TYPE_CHECKING:
     from memoranda.api.memory import Memory

@@ -23,12 +23,11 @@ from memoranda.integrations.frameworks.recorded_session import (
     answer_calls,
     as_message,
     call_ids,
-    join_names,
-    original_of,
     result_ids,
     split_names,
     tool_call,
 )
+from memoranda.memory.record.framework_objects import join_names, original_of
 
 try:
     from llama_index.core.base.llms.types import ChatMessage

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from memoranda.agent.model_messages import INTERRUPTED_CALL
 from memoranda.integrations.frameworks import blocking_calls, prompt_recall
-from memoranda.integrations.frameworks.recorded_session import answer_calls, as_message, join_names, original_of
+from memoranda.integrations.frameworks.recorded_session import answer_calls, as_message
+from memoranda.memory.record.framework_objects import join_names, original_of
 from memoranda.memory.record.message_rows import text_of
 
 if TYPE_CHECKING:

@@ -1,21 +1,19 @@
 """A conversation of a framework as a session of the record: its id, and its objects as messages.
 
-The text of an object becomes the content of a message, the rest an extra field. So a search finds the text, the record
-has it once, and the object comes back as it was.
+`memory/record/framework_objects.py` says how an object is stored; it comes back as it was.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from memoranda.api.session_parts.record import strip_recall
 from memoranda.integrations.frameworks import prompt_recall
+from memoranda.memory.record.framework_objects import join_names, object_fields
 from memoranda.support.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from memoranda.api.memory import Memory
-
-_OBJECT, _PATH = "sdk_object", "sdk_content"
 
 _Item = TypeVar("_Item")
 
@@ -77,12 +75,6 @@ class RecordedSession:
         return prompt_recall.recall(self.memory, prompt, self.id, seconds=seconds)
 
 
-def join_names(framework: str, user: str | None, *names: str) -> str:
-    """An id made of a framework's own names, which are quoted: two of them never share one, nor do two users."""
-    owner = "" if user is None else f"@{quote(user, safe='')}"
-    return f"{framework}{owner}:{'/'.join(quote(name, safe='') for name in names)}"
-
-
 def split_names(session_id: str) -> list[str]:
     """The names that an id was made of."""
     return [unquote(part) for part in session_id.partition(":")[2].split("/")]
@@ -93,17 +85,7 @@ def as_message(original: Mapping[str, Any], role: str, path: Sequence[str | int]
 
     Recalled memory that the model repeats is left out, as from every message.
     """
-    kept, content = _take_out(original, path) if path else (dict(original), None)
-    place = {_PATH: list(path)} if path else {}
-    return dict(strip_recall({"role": role, "content": content, _OBJECT: kept, **place, **fields}))
-
-
-def original_of(message: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The object of a recorded message; None if no adapter recorded it."""
-    kept, path = message.get(_OBJECT), message.get(_PATH)
-    if not isinstance(kept, dict):
-        return None
-    return _put_back(kept, path, message.get("content")) if isinstance(path, list) else dict(kept)
+    return dict(strip_recall({"role": role, **object_fields(original, path), **fields}))
 
 
 def answer_calls(
@@ -153,22 +135,3 @@ def result_ids(message: Mapping[str, Any]) -> list[str]:
 def tool_call(call_id: Any, name: Any, arguments: Any) -> dict[str, Any]:
     """A call of a tool as a message of the record lists it, so that a search finds its arguments."""
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
-
-
-def _take_out(value: Any, path: Sequence[Any]) -> tuple[Any, Any]:
-    kept, step = _copy(value), path[0]
-    if len(path) > 1:
-        kept[step], content = _take_out(kept[step], path[1:])
-    else:
-        content, kept[step] = kept[step], None
-    return kept, content
-
-
-def _put_back(value: Any, path: Sequence[Any], content: Any) -> Any:
-    complete, step = _copy(value), path[0]
-    complete[step] = content if len(path) == 1 else _put_back(complete[step], path[1:], content)
-    return complete
-
-
-def _copy(value: Any) -> Any:
-    return list(value) if isinstance(value, list) else dict(value)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from memoranda.integrations.frameworks import blocking_calls, prompt_recall
 from memoranda.integrations.frameworks.blocking_calls import call_tool
 from memoranda.integrations.frameworks.missing_framework import missing_framework
-from memoranda.integrations.frameworks.recorded_session import RecordedSession, as_message, original_of, tool_call
+from memoranda.integrations.frameworks.recorded_session import RecordedSession, as_message, tool_call
+from memoranda.memory.record.framework_objects import original_of
 from memoranda.memory.record.message_rows import text_of
 
 try:
