@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import memoranda
+from memoranda.external.loading.discovery import BUNDLED
+from memoranda.home.config.config import find_key
 from memoranda.integrations.tool_host import ToolHost, open_for_hosts
 from memoranda.models.model import Reply
 from memoranda.testing.scripted.server import ScriptedServer
@@ -98,3 +100,19 @@ def test_the_page_names_the_tests_of_every_capability() -> None:
     """Every file of tests is named, and every file that is named exists."""
     named = set(re.findall(r"tests/capabilities/(test_\w+\.py)", PAGE.read_text("utf-8")))
     assert named == {path.name for path in Path(__file__).parent.glob("test_*.py")}
+
+
+def test_the_page_names_commands_and_settings_that_exist(tmp_path: Path) -> None:
+    """What it says about a limit of the design is in the product."""
+    limits = PAGE.read_text("utf-8").partition("## Limits")[2]
+    for words in re.findall(r"`memoranda ([a-z ]+)", limits):
+        Terminal(tmp_path).ok(*words.split(), "--help")
+    settings = re.findall(r"`((?:search|memory|curate)\.[a-z_]+)[`:]", limits)
+    assert [find_key(name).name for name in settings] == settings and settings
+
+
+def test_the_reference_lists_the_bundled_providers() -> None:
+    """All of them, in the order in which they are looked for."""
+    line = re.search(r"Bundled: (.*)", (PAGE.parents[1] / "reference" / "providers.md").read_text("utf-8"))
+    assert line is not None
+    assert re.findall(r"`(\w+)`", line[1]) == [provider.name for provider in BUNDLED]
