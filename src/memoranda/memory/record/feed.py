@@ -137,13 +137,11 @@ class Feed(StorePart):
 
     def has_items(self) -> bool:
         """Whether there are items in this scope: most records have none, and a search need not look for notes."""
-        with self._engine.reading() as connection:
-            found = connection.execute(
-                f"SELECT 1 FROM memory_items AS items WHERE {self._scope.condition('items')} AND {_SEARCHABLE_ITEM}"
-                " LIMIT 1",
-                self._scope.values,
-            )
-            return found.fetchone() is not None
+        condition = f"{self._scope.condition('items')} AND {_SEARCHABLE_ITEM}"
+        (found,) = self._read_at_once(
+            (f"SELECT 1 FROM memory_items AS items WHERE {condition} LIMIT 1", self._scope.values)
+        )
+        return bool(found)
 
     def head(self, *, visible: bool = False) -> Head:
         """The last message and change that a follower can read; with `visible`, see `messages_after`."""
