@@ -152,3 +152,21 @@ def test_the_curator_proposes_and_applies_over_http(client: httpx.Client) -> Non
     assert client.post("/v1/memory/undo", json={"change": applied["applied"][0]}).status_code == 201
     shown = [entry["text"] for entry in client.get("/v1/memory/memory/entries").json()["entries"]]
     assert "Staging server: 10.2.0.14" in shown
+
+
+def test_an_entry_moves_to_the_notes_and_back_over_http(client: httpx.Client) -> None:
+    """Notes are listed, added and removed like entries, and one undo takes a move back."""
+    notes, text = "/v1/memory/notes/entries", "The Globex archive is on rack 14."
+    assert client.post(ENTRIES, json={"text": text}).status_code == 201
+    move = {"target": "memory", "to": "notes", "old_text": "Globex"}
+    moved = client.post("/v1/memory/move", json=move)
+    assert moved.is_success and text not in _texts(client)
+    assert [note["text"] for note in client.get(notes).json()["entries"]] == [text]
+    assert client.post("/v1/memory/undo", json={"change": moved.json()["change"]}).is_success
+    assert text in _texts(client) and client.get(notes).json()["entries"] == []
+    assert client.post(notes, json={"text": "The Initech archive is on rack 15."}).status_code == 201
+    back = {"target": "notes", "to": "user", "old_text": "Initech"}
+    assert client.post("/v1/memory/move", json=back).status_code == 201
+    assert client.post("/v1/memory/move", json=back).status_code == 404
+    added = client.post(notes, json={"text": "Gone tomorrow."}).json()["ids"][0]
+    assert client.delete(f"{notes}/{added}").is_success and client.get(notes).json()["entries"] == []

@@ -39,6 +39,7 @@ class AsyncRemoteCuratedMemory(InThreads[RemoteCuratedMemory]):
     view = read_in_thread(RemoteCuratedMemory.view)
     replace = run_in_thread(RemoteCuratedMemory.replace)
     remove = run_in_thread(RemoteCuratedMemory.remove)
+    move = run_in_thread(RemoteCuratedMemory.move)
     log = read_in_thread(RemoteCuratedMemory.log)
     undo = run_in_thread(RemoteCuratedMemory.undo)
 

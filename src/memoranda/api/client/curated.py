@@ -33,6 +33,11 @@ class RemoteCuratedMemory:
         """Remove an entry; returns the receipt. Undo restores it."""
         return self._change("DELETE", target, entry_id, None)
 
+    def move(self, target: str, old_text: str, to: str) -> JsonObject:
+        """Move the entry or note that contains a text to another target, or to "notes"; returns the receipt."""
+        body = {"target": target, "old_text": old_text, "to": to}
+        return cast(JsonObject, self._transport.send(Request("POST", "/v1/memory/move", body)))
+
     def log(self, *, limit: int = 20, target: str | None = None) -> list[JsonObject]:
         """The latest changes, the newest first."""
         return self._transport.read_pages("/v1/memory/log", "changes", limit, target=target)

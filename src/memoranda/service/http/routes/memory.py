@@ -12,6 +12,7 @@ from memoranda.errors import SessionError
 from memoranda.memory.curated import change_history
 from memoranda.memory.curated.approval_queue import Proposal, encode_operation
 from memoranda.memory.curated.facts import Category, EntryFacts
+from memoranda.memory.curated.moves import move_entry, write_notes
 from memoranda.memory.curated.operations import (
     Add,
     AwaitsApproval,
@@ -23,7 +24,7 @@ from memoranda.memory.curated.operations import (
     Remove,
     Replace,
 )
-from memoranda.memory.curated.settings import Target, is_target
+from memoranda.memory.curated.settings import NOTES, Target, is_target
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.search.filters import show_time
 from memoranda.service.http.cursors import read_cursor, write_cursor
@@ -125,10 +126,21 @@ _CURATION = Object(
         Field("changes", ListOf(Anything(), 0, 100_000), "Each with rule, target, before, after and reason.", True),
         Field("applied", ListOf(Whole()), "The numbers of the changes that were made."),
         Field("refused", ListOf(Text()), "Why changes were not made."),
+        Field("without_model", Text(0, 2_000), "Why the model of curate.model was not asked."),
     ),
     name="Curation",
 )
 _WRITE_PROBLEMS = (403, 404, 409, 412)
+_MOVE = Object(
+    (
+        Field("target", Text(1, 300), "Where it is: memory, user, notes, or that of a project.", required=True),
+        Field("to", Text(1, 300), "Where it goes.", required=True),
+        Field("old_text", Text(1, _MAX_CHARS), "A part of it that no other has, or entry: with its id.", required=True),
+        Field("origin", Text(choices=("person", "agent")), "Who wants it; person without it."),
+        Field("session_id", Text(1, 200), "The session in which it was asked for, for the log."),
+    ),
+    name="Move",
+)
 
 
 def entry_id(text: str) -> str:
@@ -197,9 +209,14 @@ def _operations_json(store: MemoryStore, proposal: Proposal) -> JsonObject:
 
 
 def _target(call: Call) -> Target:
-    target = call.path["target"]
+    return _read_target(call, call.path["target"])
+
+
+def _read_target(call: Call, target: str) -> Target:
+    if target == NOTES:
+        return target
     if not is_target(target):
-        there_are = "there is memory, user, and project: with the name of one"
+        there_are = "there is memory, user, notes, and project: with the name of one"
         raise Problem(404, "not_found", f"There is no memory {target[:60]!r}; {there_are}.")
     try:
         return find_target(call.memory, target)
@@ -219,7 +236,7 @@ def _origin(call: Call) -> Origin:
 def _find(call: Call, target: Target) -> EntryFacts:
     """The entry that the path names, unless If-Match asks for another state of it; raises Problem 404 or 412."""
     wanted = call.path["entry_id"]
-    every = call.memory.curated.facts(target)
+    every = _facts(call, target)
     found = next((facts for facts in every if entry_id(facts.entry.text) == wanted), None)
     if found is None:
         raise Problem(404, "not_found", f"There is no entry {wanted[:60]!r}; it may have changed.")
@@ -230,9 +247,19 @@ def _find(call: Call, target: Target) -> EntryFacts:
     return found
 
 
+def _facts(call: Call, target: Target) -> list[EntryFacts]:
+    store = call.memory.curated
+    if target != NOTES:
+        return store.facts(target)
+    notes = [note.as_entry() for note in store.notes.all()] if store.notes is not None else []
+    return [note for note in notes if store.visible_text(note.target, note.entry.text) == note.entry.text]
+
+
 def _write(call: Call, target: Target, action: str, operation: Operation) -> Answer:
     """Carry out one operation. Entries are found by the digest of their whole text, under the lock of the store."""
-    outcome = call.memory.curated.apply(target, [operation], _origin(call))
+    store, origin = call.memory.curated, _origin(call)
+    is_note = target == NOTES
+    outcome = write_notes(store, [operation], origin) if is_note else store.apply(target, [operation], origin)
     return _report(call, action, outcome)
 
 
@@ -248,8 +275,13 @@ def _report(call: Call, action: str, outcome: MemoryWriteResult) -> Answer:
 
 
 def list_entries(call: Call) -> Answer:
-    """All entries of a target as they are now."""
-    view = call.memory.curated.view(_target(call))
+    """All entries of a target as they are now; notes have no limit."""
+    target = _target(call)
+    if target == NOTES:
+        notes = [entry_json(facts) for facts in _facts(call, target)]
+        used = sum(len(note["text"]) for note in notes)
+        return Answer({"target": target, "entries": notes, "used": used, "limit": 0})
+    view = call.memory.curated.view(target)
     body = {
         "target": view.target,
         "entries": [entry_json(facts) for facts in call.memory.curated.facts(view.target)],
@@ -286,14 +318,20 @@ def remove_entry(call: Call) -> Answer:
     return _write(call, target, "remove", Remove(f"entry:{digest(found.entry.text)}"))
 
 
+def move(call: Call) -> Answer:
+    """Move an entry to another target or to the notes, or a note to a target; one undo takes it back."""
+    source, to = (_read_target(call, call.body[name]) for name in ("target", "to"))
+    return _report(call, "move", move_entry(call.memory.curated, source, call.body["old_text"], to, _origin(call)))
+
+
 def get_value(call: Call) -> Answer:
     """The value that was remembered under a key."""
     return Answer({"value": call.memory.curated.get(call.query["key"])})
 
 
 def propose_curation(call: Call) -> Answer:
-    """What the curator would change, by rules; nothing is written."""
-    return Answer({**curate(call.memory.services, call.memory.curated, call.memory.user, apply=False)})
+    """What the curator would change, by rules; nothing is written, and no model is asked."""
+    return Answer({**curate(call.memory.services, call.memory.curated, call.memory.user, apply=False, model=False)})
 
 
 def apply_curation(call: Call) -> Answer:
@@ -385,6 +423,11 @@ ROUTES = (
         "DELETE", _ONE, "remove_entry", "curate", remove_entry, "Remove an entry", RECEIPT, conditional=True,
         problems=_WRITE_PROBLEMS, tag=TAG,
         example=Example(_ENTRY_PATH | {"entry_id": entry_id("The office is closed on Fridays.")}),
+    ),
+    Route(
+        "POST", "/v1/memory/move", "move_entry", "curate", move, "Move an entry or a note", RECEIPT, body=_MOVE,
+        other_statuses=(201,), problems=(403, 404, 409), tag=TAG,
+        example=Example(body={"target": "user", "to": "notes", "old_text": "window seats"}),
     ),
     Route(
         "GET", "/v1/memory/value", "get_value", "read", get_value, "Read the value of a keyed entry",
