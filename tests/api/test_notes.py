@@ -9,6 +9,7 @@ import memoranda
 from memoranda.home import config
 from memoranda.memory.curated import change_history
 from memoranda.memory.curated.operations import Add, MemoryReceipt
+from memoranda.memory.curated.settings import project_target
 from memoranda.support.home import Home
 from memoranda.support.origin import PERSON
 
@@ -131,3 +132,35 @@ def test_with_make_room_a_move_and_an_approval_make_room_too(tmp_path: Path) -> 
         proposal = memory.curated.proposals.add("memory", [Add("Fact 8 " + "about stork " * 40)], PERSON, [None])
         assert isinstance(memory.curated.approve(proposal), MemoryReceipt)
         assert len(memory.curated.notes.all()) == 1
+
+
+@pytest.mark.slow
+def test_forgetting_a_text_reaches_notes_and_the_memory_of_a_project(memory: memoranda.Memory) -> None:
+    """Also what the journal says about a move; nothing of it is left in the home."""
+    project = "project:github.com/acme/heron"
+    _note(memory)
+    memory.remember("Globex pays on rack 14.", project)
+    memory.remember("Globex is a customer.")
+    memory.call("memory", {"action": "move", "old_text": "customer", "to": "notes"})
+    report = memory.forget("Globex")
+    assert not report.left
+    assert memory.entries(project) == () and memory.curated.notes is not None
+    assert [note.text for note in memory.curated.notes.all() if "Globex" in note.text] == []
+
+
+@pytest.mark.slow
+def test_notes_and_project_memory_are_in_tables_too(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On PostgreSQL: a move, a curator's run over several targets, and one undo of it."""
+    monkeypatch.setenv("MEMORANDA_STORE", postgres_url)
+    project = project_target("github.com/acme/heron")
+    with memoranda.open(tmp_path) as memory:
+        for target in ("memory", project):
+            for port in (8080, 9090):
+                memory.remember(f"The API listens on port {port}.", target)
+        before = memory.entries(), memory.entries(project)
+        assert len(memory.curate(apply=True)["changes"]) == 2 and memory.curated.notes is not None
+        assert {note.owner for note in memory.curated.notes.all()} == {"memory", project}
+        change_history.undo(memory.curated, None, PERSON)
+        assert (memory.entries(), memory.entries(project)) == before and memory.curated.notes.all() == []
