@@ -7,6 +7,7 @@ words, so that a search need not look for each of them; the text tells whether o
 """
 
 import re
+from functools import cache
 
 from memoranda.search.index.message_text import filter_token
 from memoranda.search.index.postings import Word
@@ -35,7 +36,6 @@ _MARKERS = (
     ),
     *("喜欢", "喜歡", "今後", "必ず", "常に", "毎回", "好き"),
 )
-MARKER_TOKENS = frozenset(token for word in _MARKERS for token in tokenize(word)[:1] if not is_single_character(token))
 MARKED = filter_token("marked", 1)
 """The token of the user's messages with any of these words."""
 
@@ -80,6 +80,12 @@ _ORDERS = compile_later(
 def is_standing(text: str) -> bool:
     """Whether a message says how the user always wants something, as far as its words tell."""
     return _INSTRUCTS.search(text) is not None
+
+
+@cache
+def marker_tokens() -> frozenset[str]:
+    """The tokens of these words. A search that indexes nothing need not compile what tokenizes their scripts."""
+    return frozenset(token for word in _MARKERS for token in tokenize(word)[:1] if not is_single_character(token))
 
 
 def concerns_work(prompt: str) -> bool:

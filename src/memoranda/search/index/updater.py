@@ -23,7 +23,7 @@ from memoranda.search.index.message_text import (
 from memoranda.search.index.postings import TITLE, USER
 from memoranda.search.index.segments import SegmentWriter
 from memoranda.search.index.sequences import encode_sequence
-from memoranda.search.index.standing_instructions import MARKED, MARKER_TOKENS
+from memoranda.search.index.standing_instructions import MARKED, marker_tokens
 from memoranda.search.index.tokenizer import index_tokens
 
 MAX_CHANGES = 500
@@ -183,7 +183,7 @@ class IndexUpdater:
             in_order += filter(None, (spaced, parts))
         if not tokens:
             return False
-        if words.kind == USER and not MARKER_TOKENS.isdisjoint(tokens):
+        if words.kind == USER and not marker_tokens().isdisjoint(tokens):
             tokens.add(MARKED)
         tokens.update(session.filter_tokens)
         tokens.add(_KIND_TOKENS[words.kind])
