@@ -62,6 +62,14 @@ def test_a_newer_message_about_something_else_stays_behind(db: SessionDB, call: 
     assert call(query="Who is the manager of the heron project?")["results"][0]["session_id"] == "fact"
 
 
+def test_a_newer_message_that_shares_characters_stays_behind(db: SessionDB, call: Call) -> None:
+    """In scripts without spaces, two texts share pairs of characters by chance."""
+    tell(db, "fact", ["京都の大学病院は明治時代に開設された。", "はい。"])
+    walk = "昨日の散歩で京都の大学病院の近くに開設された新しい喫茶店に入り、コーヒーと菓子を頼んだ。おいしかった。"
+    tell(db, "walk", [walk, "はい。"], at=BEGIN + _DAY)
+    assert call(query="京都の大学病院はいつ開設された？")["results"][0]["session_id"] == "fact"
+
+
 def test_no_prompt_gets_only_the_statement_that_was_replaced(db: SessionDB) -> None:
     """Where the older statement is evidence, the newer one comes before it."""
     tell(db, "old", ["The forecasting service is pinned to Python 3.9.", "Noted."])

@@ -468,10 +468,10 @@ class RepeatedQuestions:
 
 
 # Two statements say the same of the query if they share most of its words that the older one has, and the newer one
-# scores about as well: less if it names something else that the older one says, more by a single word. The first few
-# hits are compared.
-_MIN_COMMON = 0.6
-_MIN_SHARE_OF_OLDER, _MIN_SHARE_IF_NAMED, _MIN_SHARE_BY_ONE_WORD = 0.6, 0.25, 0.85
+# scores about as well: less if they share this much of their other words, more by a single word, and nearly the same
+# in scripts without spaces, where pairs of characters are shared by chance. The first few hits are compared.
+_MIN_COMMON, _MIN_NAMED = 0.6, 0.3
+_MIN_SHARE_OF_OLDER, _MIN_SHARE_IF_NAMED, _MIN_SHARE_BY_ONE_WORD, _MIN_SHARE_UNSPACED = 0.6, 0.25, 0.85, 0.95
 _MAX_STATEMENTS, _MAX_STATEMENT = 5, 240
 NEWER_STATEMENT, OLDER_STATEMENT, ASKED_BEFORE = "newer_statement", "older_statement", "asked_before"
 """Signals of a score: it states what the next one stated before, or the one before states later; or it answers the same
@@ -520,7 +520,11 @@ def _states(text: str) -> bool:
 
 def _says_as_much(newer: SessionScore, older: SessionScore, stated: Mapping[int, frozenset[str]]) -> bool:
     common = (newer.own & older.own).bit_count()
-    if stated[newer.best.message] & stated[older.best.message]:
+    one, other = stated[newer.best.message], stated[older.best.message]
+    named = len(one & other)
+    if any(map(is_unspaced, one)):
+        share = _MIN_SHARE_UNSPACED
+    elif named and named >= _MIN_NAMED * min(len(one), len(other)):
         share = _MIN_SHARE_IF_NAMED
     else:
         share = _MIN_SHARE_OF_OLDER if common > 1 else _MIN_SHARE_BY_ONE_WORD
