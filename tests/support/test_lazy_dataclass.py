@@ -52,6 +52,17 @@ class _Counter:
         self.length = self.start + len(self.seen)
 
 
+def test_a_default_that_nothing_would_set_is_refused() -> None:
+    """`__init__` skips such a field, and its slot would stay empty."""
+
+    @dataclass(slots=True)
+    class Wrong:
+        length: int = dataclasses.field(init=False, default=0)
+
+    with pytest.raises(TypeError, match="length has a default"):
+        Wrong()
+
+
 def test_a_field_may_have_any_name() -> None:
     """None of them changes the default of another."""
     found = _Found("x", ("y",))

@@ -77,6 +77,8 @@ def _generate_init(cls: Any) -> Any:
     names: dict[str, Any] = {"__missing": dataclasses.MISSING}
     for field in dataclasses.fields(cls):
         if not field.init:
+            if field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING:
+                raise TypeError(f"{field.name} has a default that nothing would set: set it in __post_init__.")
             continue
         name, value = field.name, field.name
         names[f"__set_{name}"] = getattr(cls, name).__set__
