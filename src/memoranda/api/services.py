@@ -291,16 +291,20 @@ class HomeServices:
         redactor = self._get_redactor()
         return name if redactor is None else redactor.name(name)
 
+    def load_modules(self) -> None:
+        """Load what a session loads late, before its first thread: a process that is forked meanwhile never could."""
+        import memoranda.home.session_db
+        import memoranda.search.answers
+        import memoranda.search.tool
+        import memoranda.storage.files.named_lock  # noqa: F401
+
     def external_for(self, session_id: str, user: str | None, facts: Mapping[str, Any]) -> "ExternalMemory":
         """The configured external memory, started for one session with these facts; closing the home closes it too."""
         from memoranda.external.external_memory import ExternalMemory
 
         if not self.config.providers:
             return ExternalMemory()
-        # The provider's threads start below: a process that is forked while one loads a module could never load it.
-        import memoranda.home.session_db
-        import memoranda.search.answers
-        import memoranda.storage.files.named_lock  # noqa: F401
+        self.load_modules()
         from memoranda.api.search_extras import configured_embedder
         from memoranda.external.attach import SessionStart, attach_providers
 

@@ -82,6 +82,11 @@ Examples:
   memoranda remember "Project uses pytest with xdist."
   memoranda search "how did we fix the build?" --since 30d
 """
+_SERVER_EPILOG = """\b
+Examples:
+  memoranda server serve                                     on this machine only, without a key
+  memoranda server key create --scope read --scope append
+"""
 
 
 class _AllCommands(LazyGroup):
@@ -135,7 +140,7 @@ def command() -> None:
     context.meta[REMOTE_RUNNER] = _run_remotely
 
 
-@click.group(cls=LazyGroup, functions=SERVER_COMMANDS)
+@click.group(cls=LazyGroup, functions=SERVER_COMMANDS, epilog=_SERVER_EPILOG)
 @common_options
 def server() -> None:
     """Serve a home to a team: serve it over HTTP, give keys, move users between servers, copy it to PostgreSQL."""

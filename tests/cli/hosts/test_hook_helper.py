@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -31,9 +32,11 @@ pytestmark = [
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    fill(tmp_path / "home")
-    return tmp_path / "home"
+def home() -> Iterator[Path]:
+    # The path of a socket has at most about 100 characters, and that of a test's directory may be longer.
+    with TemporaryDirectory() as directory:
+        fill(Path(directory) / "home")
+        yield Path(directory) / "home"
 
 
 @pytest.fixture
