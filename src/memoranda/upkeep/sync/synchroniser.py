@@ -87,7 +87,7 @@ def _synchronise(run: Run, folder: SharedFolder, dry_run: bool, rewrite: bool) -
     run.must_rewrite |= rewrite
     if lost := lost_bundles(run.tables, run.machine, folder):
         run.must_rewrite = True
-        run.report.notes.append(f"{len(lost)} bundles of this machine were lost or damaged; all are written again.")
+        run.report.notes.append(f"Bundles of this machine were lost or damaged ({len(lost)}); all are written again.")
     if not dry_run:
         take_note(run)
     _collect(run)
