@@ -31,7 +31,7 @@ def tidy(request: PageRequest) -> Reply:
     memory = request.memory
     if _name_changes(_proposed(request)) != request.form.get("seen", ""):
         return _tidy_view(request, _CHANGED, 409)
-    answer = curate(memory.services, memory.curated, memory.user, apply=True)
+    answer = curate(memory.services, memory.curated, memory.user, apply=True, model=False)
     if refused := answer.get("refused"):
         return _tidy_view(request, " ".join(refused), 409)
     for number in answer.get("applied", ()):
@@ -43,7 +43,8 @@ def tidy(request: PageRequest) -> Reply:
 
 def _proposed(request: PageRequest) -> list[CuratedChange]:
     memory = request.memory
-    return curate(memory.services, memory.curated, memory.user, apply=False)["changes"]
+    # A page asks no model: looking at it must cost nothing.
+    return curate(memory.services, memory.curated, memory.user, apply=False, model=False)["changes"]
 
 
 def _name_changes(changes: list[CuratedChange]) -> str:
