@@ -154,7 +154,7 @@ class RemoteMemory:
         return curated.remember(self._transport, text, target, key=key, until=until)
 
     def curate(self, apply: bool = False) -> CurateAnswer:
-        """What the curator would change in curated memory, by rules; with `apply` it is done. No model is asked."""
+        """What the curator would change by rules; `apply` does it, and what the service's `curate.model` says, too."""
         path = "/v1/memory/curate"
         answer = self._transport.send(Request("POST", path)) if apply else self._transport.read("GET", path)
         return cast(CurateAnswer, answer)
