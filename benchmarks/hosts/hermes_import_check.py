@@ -3,7 +3,7 @@
     uv venv /tmp/hermes && uv pip install --python /tmp/hermes/bin/python hermes-agent==0.19.0
     .venv/bin/python benchmarks/hosts/hermes_import_check.py --hermes-python /tmp/hermes/bin/python
 
-Prints the differences that are not documented in docs/how-to/import-from-hermes.md; there must be none.
+Prints the differences that are not documented in docs/how-to/use-with-hermes.md; there must be none.
 """
 
 import argparse

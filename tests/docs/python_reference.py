@@ -1,4 +1,4 @@
-"""The generated parts of docs/reference/python.md: signatures with what they raise, shapes of answers, exceptions."""
+"""The generated parts of docs/reference/python*.md: signatures with what they raise, shapes of answers, exceptions."""
 
 import dataclasses
 import inspect
@@ -29,8 +29,6 @@ WITHOUT_TABLE: dict[str, type] = {
     "MemoryProvider": memoranda.MemoryProvider,
 }
 _ALL = CLASSES | WITHOUT_TABLE
-ON_THE_PAGE = tuple(name for name in _ALL if name != "SessionDB")
-"""The classes of docs/reference/python.md; the many methods of SessionDB have a page of their own."""
 _WIDTH = 100
 
 

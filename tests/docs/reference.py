@@ -42,27 +42,42 @@ Exit codes: 0 done, 1 refused or something to fix, 2 wrong usage or an unusable 
 """
 
 
+_OWN_PAGES = ("memory", "sessions", "import")
+"""Commands with so many commands below them that they have a page of their own."""
+
+
 def command_line() -> dict[str, str]:
     """The pages docs/reference/command-line*.md: the help of every command, by group."""
-    return {_page_of(group): _page(group) for group in GROUPS}
+    pages = {group.lower(): [name for name in GROUPS[group] if name not in _OWN_PAGES] for group in GROUPS}
+    pages |= {name: [name] for name in _OWN_PAGES}
+    return {_page_of(title): _page(title, names, list(pages)) for title, names in pages.items()}
 
 
-def _page_of(group: str) -> str:
-    return "command-line.md" if group == next(iter(GROUPS)) else f"command-line-{group.lower()}.md"
+def _page_of(title: str) -> str:
+    return "command-line.md" if title == next(iter(GROUPS)).lower() else f"command-line-{title}.md"
 
 
-def _page(group: str) -> str:
-    title = "Command line" if group == next(iter(GROUPS)) else f"Command line: {group.lower()}"
-    others = [f"[{other.lower()}]({_page_of(other)})" for other in GROUPS if other != group]
-    parts = [f"# {title}\n", f"{_ABOUT_COMMON}Other commands: {', '.join(others)}.\n"]
+def _page(title: str, names: list[str], titles: list[str]) -> str:
+    others = [f"[{other}]({_page_of(other)})" for other in titles if other != title]
+    parts = [f"# Command line: {title}\n", f"{_ABOUT_COMMON}Other commands: {', '.join(others)}.\n"]
+    sections: dict[str, list[tuple[str, str]]] = {}
     for path in command_paths():
-        if path and path[0] in GROUPS[group]:
-            result = CliRunner().invoke(command, [*path, "--help"], prog_name="memoranda", terminal_width=100)
-            text = _COMMON_OPTION.sub("", result.output).replace("\nOptions:\n\n", "\n").rstrip()
-            parts.append(
-                f"## {' '.join(('memoranda', *path))}\n\n```text\n{text.removesuffix('Options:').rstrip()}\n```\n"
-            )
+        if path and path[0] in names:
+            called, text = " ".join(("memoranda", *path)), _help(path)
+            # Most imports differ in their names alone, and the help of `memoranda import` says what each of them does.
+            options = text.partition("Options:\n")[2] if path[0] == "import" else ""
+            sections.setdefault(options or called, []).append((called, text))
+    for (called, text), *alike in sections.values():
+        parts.append(f"## {called}\n\n```text\n{text}\n```\n")
+        if alike:
+            parts.append(f"The same options: {', '.join(f'`{other}`' for other, _ in alike)}.\n")
     return "\n".join(parts)
+
+
+def _help(path: tuple[str, ...]) -> str:
+    result = CliRunner().invoke(command, [*path, "--help"], prog_name="memoranda", terminal_width=100)
+    text = _COMMON_OPTION.sub("", result.output).replace("\nOptions:\n\n", "\n").rstrip()
+    return text.removesuffix("Options:").rstrip()
 
 
 def configuration() -> str:
@@ -133,19 +148,24 @@ def http_routes() -> str:
     return "\n".join(lines)
 
 
+def _signatures(*names: str) -> list[tuple[str, Callable[[], str]]]:
+    return [(name.lower(), partial(python_reference.signatures, name)) for name in names]
+
+
 MARKED: dict[str, list[tuple[str, Callable[[], str]]]] = {
     "configuration.md": [("settings", configuration)],
     "memory-tool.md": [("description", tool_description), ("schema", tool_schema)],
     "session-search-tool.md": [("description", search_description), ("parameters", search_parameters)],
-    "python.md": [
-        ("functions", python_reference.functions),
-        *((name.lower(), partial(python_reference.signatures, name)) for name in python_reference.ON_THE_PAGE),
+    "python.md": [("functions", python_reference.functions), *_signatures("Memory", "Session", "Turn")],
+    "python-agents.md": _signatures("Agent", "AsyncMemory", "AsyncSession", "AsyncTurn", "AsyncAgent"),
+    "python-parts.md": [
+        *_signatures("MemoryStore", "MemoryProvider", "Tool"),
         ("answers", python_reference.answers),
         ("exceptions", python_reference.exceptions),
     ],
     "http.md": [("routes", http_routes)],
     "schema.md": [("tables", tables)],
-    "session-db.md": [("sessiondb", partial(python_reference.signatures, "SessionDB"))],
+    "session-db.md": _signatures("SessionDB"),
     "skills.md": [
         ("skills-list", partial(skill_tool, "skills_list")),
         ("skill-view", partial(skill_tool, "skill_view")),

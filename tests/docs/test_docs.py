@@ -86,6 +86,11 @@ def test_every_finding_of_the_scanner_is_documented() -> None:
     assert all(f'"{name}"' in sources for name in documented)
 
 
+def test_the_documentation_stays_small_enough_to_scan() -> None:
+    """At most 110 pages besides the decisions."""
+    assert len([page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "decisions"]) <= 110
+
+
 @_named
 def test_every_link_between_pages_leads_somewhere(page: Path) -> None:
     """Relative links name files that exist."""
