@@ -89,6 +89,7 @@ class SearchFilters(TypedDict, total=False):
     source: str | Sequence[str] | None
     project: str | None
     model: str | Sequence[str] | None
+    items: str | None
 
 
 class FoundMessage(TypedDict):
@@ -151,6 +152,8 @@ class SearchAnswer(TypedDict):
     matched: NotRequired[str]
     confidence: NotRequired[Literal["sure", "likely", "unsure"]]
     sessions_matched: NotRequired[int]
+    notes: NotRequired[list[dict[str, Any]]]
+    items: NotRequired[list[dict[str, Any]]]
     not_found: NotRequired[list[str]]
     left_out_by: NotRequired[list[str]]
     message: NotRequired[str]
@@ -245,6 +248,8 @@ class FoundItem:
 
     item: Item
     score: float | None = None
+    text: str = ""
+    """What it was found by: the texts of its value, or what its paths name. A service does not send it."""
 
 
 @dataclass(frozen=True, slots=True)

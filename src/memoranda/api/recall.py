@@ -8,7 +8,7 @@ from memoranda.api.services import HomeServices
 from memoranda.api.session import Session
 from memoranda.errors import StorageError
 from memoranda.home.config import Config
-from memoranda.memory.curated.settings import NOTES, Target, file_name
+from memoranda.memory.curated.settings import ITEMS, NOTES, Target, file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.safety.fence import Quote, build_memory_context_block, fenced_text, speaker_of
 from memoranda.search.excerpts import entries_matching
@@ -132,7 +132,7 @@ def log_recall(
 
 
 def related_entries(memory: RecallableMemory, question: str) -> tuple[dict[Target, list[str]], tuple[str, ...]]:
-    """The curated entries that share words with a question, and which files could not be read."""
+    """The curated entries, notes and items that share words with a question, and which files could not be read."""
     entries: dict[Target, list[str]] = {}
     skipped: list[str] = []
     for target in memory.config.curated.targets():
@@ -143,13 +143,11 @@ def related_entries(memory: RecallableMemory, question: str) -> tuple[dict[Targe
             skipped.append(f"{file_name(target)} was skipped: {error}")
             _log.warning("%s", skipped[-1])
     if memory.services.has_record:
-        from memoranda.memory.curated.notes import find_notes
-        from memoranda.search.answers import NOTE_FLOOR
+        from memoranda.search.item_evidence import find_items
 
-        noted = [
-            note.shown for note, score in find_notes(memory.sessions.search_items, question) if score >= NOTE_FLOOR
-        ]
-        entries |= {NOTES: noted} if noted else {}
+        for found in find_items(memory.sessions.search_items, question):
+            if found.answers(question):
+                entries.setdefault(NOTES if found.kind == "note" else ITEMS, []).append(found.shown)
     return entries, tuple(skipped)
 
 

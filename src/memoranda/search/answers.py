@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from memoranda.memory.curated.settings import file_name
+from memoranda.memory.curated.settings import NOTES_NAMESPACE, file_name
 from memoranda.memory.record.conversations import Conversations, SessionFacts
 from memoranda.search import guidance
 from memoranda.search.browse import browse, explain_empty, read, scroll
@@ -21,8 +22,11 @@ from memoranda.search.searchable_store import SearchableStore
 from memoranda.search.settings import RecallSettings
 from memoranda.search.summaries import NOTE_CHARS, Summarize, add_summaries
 from memoranda.support.projects import projects_named
-from memoranda.support.shorten import json_size, shorten_end
+from memoranda.support.shorten import json_size
 from memoranda.support.tool import InvalidArgumentsError, JsonObject
+
+if TYPE_CHECKING:
+    from memoranda.search.item_evidence import ItemEvidence
 
 # Room for the counts, a cursor or a note about the end, and a message about no results.
 _REST_CHARS = 250
@@ -67,11 +71,20 @@ class SearchAnswers:
             return read(db, request, self._settings, self._in_context(db))
         filters = self._build_filters(db, request)
         if request.query:
-            notes = _find_notes(db, request.query) if not request.cursor else []
-            found = {"notes": notes} if notes else {}
+            found = {} if request.cursor else self._find_items(db, request)
             answer = self._discover(db, request, filters, self._settings.answer_chars - json_size(found))
             return answer | found if answer.get("success") else answer
-        return browse(db, request, self._settings, self._current, filters)
+        found = self._find_items(db, request) if "items" in request.filters and not request.cursor else {}
+        room = replace(self._settings, answer_chars=self._settings.answer_chars - json_size(found))
+        return browse(db, request, room, self._current, filters) | found
+
+    def _find_items(self, db: SearchableStore, request: SearchRequest) -> JsonObject:
+        """Notes and items, in at most half of the room of an answer."""
+        found = _find_items(db, request)
+        for name in ("items", "notes"):
+            while found.get(name) and json_size(found) > self._settings.answer_chars // 2:
+                found[name].pop()
+        return found
 
     def _discover(self, db: SearchableStore, request: SearchRequest, filters: Filters, room: int) -> JsonObject:
         filters = replace(filters, without=self._in_context(db))
@@ -333,25 +346,41 @@ def _title_result(
 
 
 _MAX_NOTES = 3
-_MAX_NOTED_CHARS = 500
-# At least this share of the query, by the weight of its words, must be in a note.
-NOTE_FLOOR = 0.5
+_MAX_NAMED_CHARS = 200
 
 
-def _find_notes(db: SearchableStore, query: str) -> list[JsonObject]:
-    """The notes that have most of a query."""
+def _find_items(db: SearchableStore, request: SearchRequest) -> JsonObject:
+    """The notes that have most of a query, and the items of programs if they are asked for."""
+    asked = "items" in request.filters
     if not db.feed.has_items():
-        return []
+        return {"items": []} if asked else {}
     # Most records have no items, and need not load these.
-    from memoranda.memory.curated.notes import find_notes  # noqa: PLC0415
+    from memoranda.search.item_evidence import find_items  # noqa: PLC0415
 
-    return [
+    notes = find_items(db.search_items, request.query, (NOTES_NAMESPACE,), _MAX_NOTES) if request.query else []
+    shown = [
         {
-            "text": shorten_end(note.text, _MAX_NOTED_CHARS),
+            "text": found.text,
             "noted": note.at[:10],
             "beside": file_name(note.owner),
             **({"until": note.until} if note.until else {}),
         }
-        for note, score in find_notes(db.search_items, query, _MAX_NOTES)
-        if score >= NOTE_FLOOR
+        for found in notes
+        if found.answers(request.query) and (note := found.note) is not None
     ]
+    answer: JsonObject = {"notes": shown} if shown else {}
+    if asked:
+        prefix, limit = request.filters["items"], request.limit
+        others = find_items(db.search_items, request.query, prefix, limit + _MAX_NOTES)
+        answer["items"] = [_show_item(found) for found in others if found.note is None][:limit]
+    return answer
+
+
+def _show_item(found: "ItemEvidence") -> JsonObject:
+    return {
+        "namespace": echo_list(found.item.namespace, _MAX_NAMED_CHARS),
+        "key": echo_input(found.item.key, _MAX_NAMED_CHARS),
+        "text": found.text,
+        "when": show_time(found.item.updated_at),
+        **({"score": round(found.score, 3)} if found.score else {}),
+    }

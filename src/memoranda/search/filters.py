@@ -16,6 +16,7 @@ from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import InvalidArgumentsError
 
 ROLES = ("user", "assistant", "tool", "system")
+ALL_ITEMS = "all"
 _MAX_NAMES = 50
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _UNITS = {
@@ -91,6 +92,12 @@ def _read_name(name: str, value: Any, now: float) -> frozenset[str] | None:
     return frozenset((text,)) if text else None
 
 
+def _read_namespace(name: str, value: Any, now: float) -> tuple[str, ...] | None:
+    text = read_text(name, value)
+    labels = tuple(label for label in text.split("/") if label)
+    return (() if text == ALL_ITEMS else labels) if labels else None
+
+
 def _read_time(name: str, value: Any, now: float, *, end: bool) -> float | None:
     if value == "":
         return None
@@ -151,6 +158,13 @@ FILTERS = (
         several=True,
         column="model",
         contains=True,
+    ),
+    SearchFilter(
+        "items",
+        "Items",
+        "Also show items of programs: all, or those under a namespace such as notes/work.",
+        "Also show items, which are facts that programs keep: all, or those under a namespace such as notes/work.",
+        _read_namespace,
     ),
 )
 

@@ -264,7 +264,7 @@ class SearchableStore(SessionStore):
         with fork_safety.gate:
             from memoranda.search.item_search import ItemSearch
 
-        return ItemSearch(self.item_index, self.items, self.scope).search
+        return ItemSearch(self.item_index, self.items, self.scope, self._store_index.rescorers).search
 
     @lazy_attribute
     def _search(self) -> "Search":

@@ -1,10 +1,15 @@
 """mem0's API as its own client's requests have it: what is stored, found, filtered, paged and refused."""
 
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+import memoranda
+from memoranda.home import config
+from memoranda.service.compatible.mem0_memories import Mem0Memories, read_filters
+from memoranda.support.home import Home
 from tests.service.http.running_service import RunningService
 
 USER = {"user_id": "ana"}
@@ -187,3 +192,18 @@ def test_memories_are_in_the_export_of_the_service(compatible: RunningService, c
     assert other.post("/v1/import", content=exported, headers=headers).json()["items"] == 1
     assert _list(other) == ["The heron nests in May."]
     assert len(other.get(f"/v1/memories/{memory_id}/history/").json()) == 2
+
+
+@pytest.mark.slow
+def test_the_quick_start_answers_its_own_question(tmp_path: Path) -> None:
+    """With search by meaning, which needs no model: the question shares no word with what was said."""
+    pytest.importorskip("wordllama")
+    config.set_value(Home(tmp_path), "search.semantic", "on")
+    with memoranda.open(tmp_path) as memory:
+        memories = Mem0Memories(memory.items)
+        memories.add([("user", "I'm a vegetarian and allergic to nuts.")], {"user_id": "alex"}, once=True)
+        memories.add([("user", "I work at a bank in Porto.")], {"user_id": "alex"}, once=True)
+        (found,) = memories.search(
+            "What are my dietary restrictions?", read_filters({"user_id": "alex"}), limit=5, threshold=0.1
+        )
+        assert found["memory"] == "I'm a vegetarian and allergic to nuts."

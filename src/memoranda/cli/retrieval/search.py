@@ -131,14 +131,15 @@ def _catch_up(db: SessionDB, invocation: Invocation) -> None:
 def format_search_answer(answer: Mapping[str, Any]) -> str:
     """Formats the answer of a search for a person."""
     why = [dim(_format_ranking(answer["why"]))] if "why" in answer else []
+    beside = [line for name in ("notes", "items") for found in answer.get(name, ()) for line in _format_item(found)]
     if not answer["results"]:
         texts = (terminal_line(answer[field]) for field in ("message", "note") if answer.get(field))
-        return "\n".join([*texts, *why])
+        return "\n".join([*texts, *why, *([""] if beside else []), *beside])
     count = answer["sessions_matched"]
     how = _matched_for_person(answer["matched"])
     head = f"{count:,} session{'' if count == 1 else 's'} match{'es' if count == 1 else ''} ({how})"
     head += f" · {answer['confidence']}" if "confidence" in answer else ""
-    lines = [dim(terminal_line(head + (f" · {answer['note']}" if answer.get("note") else ""))), *why, ""]
+    lines = [dim(terminal_line(head + (f" · {answer['note']}" if answer.get("note") else ""))), *why, "", *beside]
     for number, result in enumerate(answer["results"], start=1):
         lines += _format_result(number, result)
     if answer.get("cursor"):
@@ -213,6 +214,13 @@ def _format_result(number: int, result: dict[str, Any]) -> list[str]:
         signals = ", ".join(f"{name} {value}" for name, value in result["why"].items())
         lines.append(dim(f"   why: {signals}"))
     return [*lines, ""]
+
+
+def _format_item(found: Mapping[str, Any]) -> list[str]:
+    """Formats a note or an item of a program: where it is, and its text."""
+    named = "/".join((*found.get("namespace", ()), found.get("key", "")))
+    place = f"note beside {found['beside']}, {found['noted']}" if "noted" in found else f"item {named}"
+    return [dim(terminal_line(place)), f"   {terminal_line(found['text'])}", ""]
 
 
 def _format_message(message: dict[str, Any]) -> list[str]:

@@ -9,11 +9,11 @@ from memoranda.api.recent import recent_for_prompt
 from memoranda.external.external_memory import guarded
 from memoranda.integrations.hooks.prompt_evidence import PromptEvidence, find_evidence_in
 from memoranda.integrations.memory_text import read_memory_text
-from memoranda.memory.curated.notes import FoundNote, find_notes
 from memoranda.memory.record.feed import Feed, FeedSession
 from memoranda.memory.record.scope import Scope
 from memoranda.search.continue_prompts import asks_to_continue
 from memoranda.search.index.postings import Filters
+from memoranda.search.item_evidence import ItemEvidence, find_items
 from memoranda.search.recall_log import ERROR, LATE, PROMPT, PromptPlace
 from memoranda.support.lazy_dataclass import dataclass
 
@@ -128,5 +128,5 @@ class _ReadStore:
     def session(self, session_id: str) -> FeedSession | None:
         return Feed(self.db.engine, Scope.everyone(), None).feed_sessions([session_id]).get(session_id)
 
-    def find_notes(self, prompt: str) -> list[FoundNote]:
-        return find_notes(self.db.search_items, prompt)
+    def find_items(self, prompt: str) -> list[ItemEvidence]:
+        return find_items(self.db.search_items, prompt)

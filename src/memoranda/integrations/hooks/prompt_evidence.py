@@ -33,11 +33,11 @@ from memoranda.support.home import index_path, is_server_url, items_index_path, 
 from memoranda.support.tool import JsonObject
 
 if TYPE_CHECKING:
-    from memoranda.memory.curated.notes import FoundNote
     from memoranda.safety.fence import Quote
+    from memoranda.search.item_evidence import ItemEvidence
 
 _MAX_CONVERSATIONS = 2
-_MAX_NOTES = 2
+_MAX_ITEMS = 2
 # More than are shown, because the session itself and its sub-agents may be among the hits.
 _MAX_HITS = 6
 _MAX_CHARS = 3_000
@@ -89,20 +89,20 @@ class PromptStore:
         """Returns the session of a hit; the search has already limited hits to the scope."""
         return self._feed.feed_sessions([session_id]).get(session_id)
 
-    def find_notes(self, prompt: str) -> "list[FoundNote]":
-        """Returns the notes that have words of a prompt, the best first."""
+    def find_items(self, prompt: str) -> "list[ItemEvidence]":
+        """Returns the notes and items that have words of a prompt, the best first."""
         # Most records have no items, and need not open another index.
         if not self._feed.has_items():
             return []
-        from memoranda.memory.curated.notes import find_notes  # noqa: PLC0415
         from memoranda.memory.record.feed import ItemFeed  # noqa: PLC0415
         from memoranda.memory.record.items import Items  # noqa: PLC0415
+        from memoranda.search.item_evidence import find_items  # noqa: PLC0415
         from memoranda.search.item_search import ItemSearch  # noqa: PLC0415
 
         items = Items(self._engine, self.scope, None)
         index = SearchIndex(items_index_path(self._index_path), ItemFeed(self._engine, Scope.everyone(), None))
         try:
-            return find_notes(ItemSearch(index, items, self.scope).search, prompt)
+            return find_items(ItemSearch(index, items, self.scope).search, prompt)
         finally:
             index.close()
 
@@ -137,8 +137,8 @@ class EvidenceStore(RelevanceStore, Protocol):
     def session(self, session_id: str) -> FeedSession | None:
         """The session of a hit."""
 
-    def find_notes(self, prompt: str) -> "list[FoundNote]":
-        """The notes that have words of a prompt, the best first."""
+    def find_items(self, prompt: str) -> "list[ItemEvidence]":
+        """The notes and items that have words of a prompt, the best first."""
 
 
 def find_evidence(
@@ -171,32 +171,33 @@ def find_evidence_in(
     details = _describe(judged)
     chosen = others[:_MAX_CONVERSATIONS]
     excerpts = [(hit, quotes) for hit in chosen if (quotes := _quote_conversation(store, hit, prompt))]
-    notes = _relevant_notes(store, judged, prompt)
-    if not excerpts and not notes:
+    items = _relevant_items(store, judged, prompt)
+    if not excerpts and not items:
         return PromptEvidence("", _reason_for_nothing(judged, hits), details)
-    block = _build_block(notes, [quotes for _, quotes in excerpts], host)
+    block = _build_block(items, [quotes for _, quotes in excerpts], host)
     shown = [{"session_id": hit.session_id, "message_id": hit.message_id} for hit, _ in excerpts]
-    counts = ((len(shown), "conversation"), (len(notes), "note"))
+    kinds = [item.kind for item in items]
+    counts = ((len(shown), "conversation"), *((kinds.count(kind), kind) for kind in ("note", "item")))
     found = " and ".join(f"{count} {name}{'s' if count > 1 else ''}" for count, name in counts if count)
     return PromptEvidence(block, f"{found} cleared the floor", details | {"given": shown})
 
 
-def _relevant_notes(store: EvidenceStore, judged: PromptRelevance, prompt: str) -> list[str]:
-    """The notes that clear the floor of conversations, with their date and origin."""
-    found = store.find_notes(remove_operators(prompt))
-    following = [score for _, score in found[1:]] + [0.0]
+def _relevant_items(store: EvidenceStore, judged: PromptRelevance, prompt: str) -> "list[ItemEvidence]":
+    """The notes and items that clear the floor of conversations."""
+    found = store.find_items(remove_operators(prompt))
+    following = [item.score for item in found[1:]] + [0.0]
     return [
-        note.shown
-        for (note, score), after in zip(found, following, strict=False)
-        if score > 0 and clears_floor(store, judged, note.text, max(0.0, 1 - after / score))
-    ][:_MAX_NOTES]
+        item
+        for item, after in zip(found, following, strict=False)
+        if item.score > 0 and clears_floor(store, judged, item.text, max(0.0, 1 - after / item.score))
+    ][:_MAX_ITEMS]
 
 
-def _build_block(notes: list[str], excerpts: "list[list[Quote]]", host: str) -> str:
+def _build_block(items: "list[ItemEvidence]", excerpts: "list[list[Quote]]", host: str) -> str:
     from memoranda.safety.fence import Quote, build_memory_context_block, screen_quotes  # noqa: PLC0415
 
     tool = SEARCH_TOOL if host in PLUGIN_HOSTS else "session_search"
-    quotes = [Quote("note", note) for note in notes] + [Quote("", "")] * bool(notes)
+    quotes = [Quote(item.kind, item.shown) for item in items] + [Quote("", "")] * bool(items)
     quotes += [quoted for excerpt in excerpts for quoted in (*excerpt, Quote("", ""))]
     quotes += [Quote("", _HOW_TO_READ_MORE.format(tool=tool))] * bool(excerpts)
     # Hermes fences what a provider recalls, and removes whole fences from it first.

@@ -16,7 +16,6 @@ from memoranda.support.origin import Origin, utc_timestamp
 
 if TYPE_CHECKING:
     from memoranda.memory.record.items import Items
-    from memoranda.types import FoundItem
 
 _MAX_LISTED = 10_000
 
@@ -72,22 +71,11 @@ class Notes:
         return [note for item in found if (note := read_note(item.namespace, item.value))]
 
 
-FoundNote = tuple[Note, float]
-"""A note, and the share of a query that it has."""
-
-
-def find_notes(search: "Callable[..., list[FoundItem]]", query: str, limit: int = 3) -> list[FoundNote]:
-    """The notes that have words of a query, the best first; `search` is that of the user's items."""
-    found = search((NOTES_NAMESPACE,), query, limit=limit)
-    notes = ((read_note(each.item.namespace, each.item.value), each.score or 0.0) for each in found)
-    return [(note, score) for note, score in notes if note is not None]
-
-
 def read_note(namespace: Sequence[str], value: Any) -> Note | None:
     """The note that an item is; None for another item."""
     if not isinstance(value, Mapping) or not isinstance(value.get("text"), str):
         return None
-    if len(namespace) != 2 or not is_target(namespace[1]):
+    if len(namespace) != 2 or namespace[0] != NOTES_NAMESPACE or not is_target(namespace[1]):
         return None
     fields = {name: str(value.get(name, "")) for name in ("at", "actor", "session", "until")}
     return Note(value["text"], namespace[1], **fields)

@@ -19,8 +19,12 @@ NOTES: Target = "notes"
 # The first label of the items that are notes; programs use "notes" for their own.
 NOTES_NAMESPACE = "curated-notes"
 """What is kept without a limit, found by search and shown in no prompt; no file has it."""
+ITEMS: Target = "items"
+"""What programs keep as items of the record; no file has it."""
 PROJECTS = "projects"
 """The folder with one directory per project."""
+
+_NAMES = FILE_NAMES | {PROJECT: "the memory of the project", NOTES: "the notes", ITEMS: "the items"}
 
 DEFAULT_MEMORY_CHAR_LIMIT = 2200
 DEFAULT_USER_CHAR_LIMIT = 1375
@@ -109,8 +113,8 @@ def project_in(target: Target) -> str:
 
 def file_name(target: Target) -> str:
     """The name of the file that has a target; also that of its row in a table."""
-    if target in FILE_NAMES or target in (PROJECT, NOTES):
-        return FILE_NAMES.get(target) or ("the memory of the project" if target == PROJECT else "the notes")
+    if target in _NAMES:
+        return _NAMES[target]
     if not is_target(target):
         raise ValueError(f"{target[:60]!r} is no target of curated memory.")
     return f"{PROJECTS}/{target.removeprefix(_SIGN)}/{FILE_NAMES['memory']}"

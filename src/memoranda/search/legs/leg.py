@@ -6,7 +6,7 @@ do its work, it returns the candidates as they are, with a note for the user.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from memoranda.search.index.postings import Filters
 from memoranda.search.index.reader import IndexReader
@@ -107,6 +107,14 @@ class Rescorer(Protocol):
     """Changes the order of candidates; used for searches by relevance only."""
 
     def rescore(self, query: Query, found: Candidates, context: RescoringContext) -> Rescored: ...
+
+
+@runtime_checkable
+class ComparesTexts(Protocol):
+    """A rescorer that compares a query with texts which are in no conversation."""
+
+    def compare(self, query: Query, texts: Mapping[int, str], context: RescoringContext) -> dict[int, float]:
+        """How alike each text is to the query, from -1 to 1; those that were not compared are left out."""
 
 
 MakeRescorers = Callable[[], Sequence[Rescorer]]

@@ -24,7 +24,7 @@ from memoranda.search.index.tokenizer import tokenize
 from memoranda.search.legs.leg import Candidate, Candidates, Rescored, RescoringContext
 from memoranda.search.legs.words import BACKGROUND, BACKGROUND_SOURCES, SCHEDULED
 from memoranda.search.meaning.embedder import Embedder, EmbedderError, Rarity, understands
-from memoranda.search.meaning.session_texts import MessageText, read_best, read_session
+from memoranda.search.meaning.session_texts import MAX_CHARS, MessageText, read_best, read_session
 from memoranda.search.meaning.vector_file import VectorMatch, VectorReader
 from memoranda.search.meaning.vector_index import VectorIndex
 from memoranda.search.query import Query
@@ -43,6 +43,8 @@ _MIN_TERMS = 2
 _MAX_MATCHES = 40
 _SHARES = (1.0, 0.5, 0.25)
 _MAX_REMEMBERED = 20_000
+# How many texts in no conversation an embedder compares that cannot embed hundreds at once.
+_MAX_SLOW = 100
 
 LoadEmbedders = Callable[[], Sequence[Embedder]]
 OpenIndex = Callable[[Embedder], VectorIndex | None]
@@ -86,6 +88,25 @@ class MeaningRescorer:
         except MemorandaError as error:
             _log.warning("Meaning was not considered: %s", error)
             return Rescored(found, f"Ranked by words only: {error}")
+
+    def compare(self, query: Query, texts: Mapping[int, str], context: RescoringContext) -> dict[int, float]:
+        """How alike texts that are in no conversation are to a query, by all embedders that know its script."""
+        if query.exact or len(query.terms) < _MIN_TERMS:
+            return {}
+        search = _MeaningSearch(query, context, time.monotonic() + self._seconds, concerns_work=False)
+        compared = [MessageText(number, text[:MAX_CHARS], by_user=True) for number, text in texts.items()]
+        likeness: list[dict[int, float]] = []
+        try:
+            for embedder in (each for each in self._load() if understands(each, query.text)):
+                some = compared if embedder.is_fast else compared[:_MAX_SLOW]
+                wanted = embedder.embed_query(query.text, search.rarity, timeout=search.time_left(), user=search.user)
+                vectors = self._vectors(embedder, search, some)
+                likeness.append({number: float(vector @ wanted[0]) for number, vector in vectors.items()})
+        except MemorandaError as error:
+            _log.warning("Meaning was not considered: %s", error)
+            return {}
+        numbers = set[int]().union(*likeness)
+        return {number: sum(each.get(number, 0.0) for each in likeness) / len(likeness) for number in numbers}
 
     def _rescore(self, search: "_MeaningSearch", found: Candidates) -> Candidates:
         first, rest = list(found.found[:_MAX_CANDIDATES]), found.found[_MAX_CANDIDATES:]
