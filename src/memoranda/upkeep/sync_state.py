@@ -154,9 +154,6 @@ class SyncTables:
     def set_value(self, name: str, value: str) -> None:
         self._rows[_STATE.name][name] = (value,)
 
-    def drop_value(self, name: str) -> None:
-        self._rows[_STATE.name].pop(name, None)
-
     def names(self, prefix: str) -> list[str]:
         """The names of values that begin with a prefix, without it."""
         return sorted(name.removeprefix(prefix) for name in self._rows[_STATE.name] if name.startswith(prefix))

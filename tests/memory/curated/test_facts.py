@@ -71,6 +71,19 @@ def test_a_last_day_can_be_changed_and_removed(store: MemoryStore) -> None:
     assert _facts(store, "Anything").until == ""
 
 
+def test_the_same_text_in_two_files_has_two_last_days(store: MemoryStore) -> None:
+    """What is known about the one says nothing about the other."""
+    for target in ("memory", "user"):
+        store.apply(target, [Add("The API is frozen.")], PERSON)
+    store.apply("memory", [Add("The API is frozen.", _PAST)], PERSON)
+    change_history.confirm_entry(store, ["user"], "frozen", PERSON)
+    for _ in range(2):
+        (noted,), (profile,) = store.facts("memory"), store.facts("user")
+        assert (noted.until, profile.until) == (_PAST, "")
+        assert noted.confirmed is None and profile.confirmed is not None
+        change_history.purge(store)
+
+
 def test_a_last_day_survives_a_purge_and_an_undo(store: MemoryStore) -> None:
     """What was expired does not come back into the prompt."""
     store.apply("memory", [Add("The API is frozen.", _PAST)], PERSON)

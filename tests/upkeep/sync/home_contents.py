@@ -6,10 +6,9 @@ from typing import Any
 
 from memoranda.api.memory import Memory
 from memoranda.external.holographic.user_facts import read_facts, stored_facts
-from memoranda.memory.curated.settings import TARGETS
 from memoranda.memory.record.message_rows import strip_references
 
-_READ = r"state\.db|memories/(?:MEMORY|USER)\.md|memories/pending/.*|skills/[^.].*"
+_READ = r"state\.db|memories/(?:MEMORY|USER)\.md|projects/[^/]+/MEMORY\.md|memories/pending/.*|skills/[^.].*"
 # Each machine has its own: settings and secrets, caches, queues, histories of writing, locks and logs.
 _LOCAL = (
     r"config\.yaml|\.env|state\.marker\.json|state\.index.*|\.turns/.*|sync\.forgotten|home\.db|holographic\.cache/.*"
@@ -27,7 +26,15 @@ def home_contents(memory: Memory) -> dict[str, Any]:
     return {
         "sessions": _sessions(memory),
         "items": _items(memory),
-        "entries": {target: [entry.text for entry in memory.curated.view(target).entries] for target in TARGETS},
+        "entries": {
+            target: [entry.text for entry in memory.curated.view(target).entries]
+            for target in sorted(memory.curated.storage.targets())
+        },
+        "facts of entries": [
+            each.history | {"text": each.entry.text, "until": each.until}
+            for target in sorted(memory.curated.storage.targets())
+            for each in memory.curated.facts(target)
+        ],
         "proposals": memory.curated.proposals.read_texts(),
         "skills": _skills(root / "skills"),
         "facts": _facts(root),

@@ -6,6 +6,7 @@ from itertools import count
 
 from memoranda.errors import SessionError
 from memoranda.external.holographic.fact_store import FactStore
+from memoranda.memory.curated.change_history import confirm_entry as confirm_entry_of
 from memoranda.memory.curated.operations import Add
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
@@ -121,7 +122,19 @@ def delete_item(machine: Machine, pick: int) -> None:
 
 
 def remember(machine: Machine, pick: int) -> None:
-    machine.memory.remember(f"Entry {pick % 6}.")
+    machine.memory.remember(f"Entry {pick % 6}.", "project:github.com/acme/heron" if pick % 4 == 0 else "memory")
+
+
+def confirm_entry(machine: Machine, pick: int) -> None:
+    entries = sorted(machine.entries())
+    if entries:
+        confirm_entry_of(machine.memory.curated, ["memory"], entries[pick % len(entries)], PERSON)
+
+
+def move_to_notes(machine: Machine, pick: int) -> None:
+    entries = sorted(machine.entries())
+    if entries:
+        machine.memory.call("memory", {"action": "move", "old_text": entries[pick % len(entries)], "to": "notes"})
 
 
 def change_entry(machine: Machine, pick: int) -> None:
@@ -184,7 +197,7 @@ def synchronise(machine: Machine, pick: int) -> None:
 OPERATIONS: tuple[Operation, ...] = (
     start, append, append, title, archive, end, rewind, compress, delete, clear, forget, redact, put_item, delete_item,
     remember, remember, change_entry, remove_entry, synchronise, synchronise, synchronise, count_tokens, write_skill,
-    propose, decide, change_fact,
+    propose, decide, change_fact, confirm_entry, move_to_notes,
 )  # fmt: skip
 ENTRY_OPERATIONS: tuple[Operation, ...] = (remember, change_entry, change_entry, remove_entry, synchronise, synchronise)
 """Those that lead to conflicts."""

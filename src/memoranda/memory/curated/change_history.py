@@ -148,17 +148,14 @@ def _restatement(store: MemoryStore, newest: MemoryChange) -> list[MemoryChange]
     known = {str(target) for target, entries in found if entries is not None}
     heads = {target: head for target, head in newest.heads.items() if target in known}
     sources = store.journal.sources()
-    until = {
-        each.entry.handle: each.until
-        for target in store.storage.targets()
-        for each in store.facts(target)
-        if each.until
-    }
-    return [
-        restate(newest, target, entries, heads, sources, until)
-        for target, entries in found
-        if entries is not None and target in heads
-    ]
+    lines = []
+    for target, entries in found:
+        if entries is not None and target in heads:
+            facts = store.facts(target)
+            until = {each.entry.handle: each.until for each in facts if each.until}
+            history = {each.entry.handle: each.history for each in facts}
+            lines.append(restate(newest, target, entries, heads, sources, until, history))
+    return lines
 
 
 def _reverse(change: MemoryChange, current: Sequence[str]) -> EntryPlan | MemoryRefusal:

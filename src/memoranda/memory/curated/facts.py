@@ -7,9 +7,9 @@ are valid. An entry whose wording a person changes keeps its facts. The category
 
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import astuple, replace
 from datetime import UTC, date, datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from memoranda.memory.curated.entry_scanner import ScannedEntry
 from memoranda.memory.curated.journal import MemoryChange, MemoryJournal
@@ -91,6 +91,12 @@ class EntryFacts:
         return is_past(self.until)
 
     @property
+    def history(self) -> dict[str, str]:
+        """What the journal of another machine, or one without its history, must be told about the entry."""
+        at, confirmed = _time_of(self.written), "" if self.confirmed is None else _time_of(self.confirmed)
+        return {"at": at, "confirmed": confirmed, "actor": self.actor, "session": self.session}
+
+    @property
     def checked_at(self) -> float:
         """When it was last written or confirmed."""
         return max(self.written, self.confirmed or 0.0)
@@ -102,6 +108,9 @@ class Use:
 
     count: int
     last: float
+
+
+NO_USE = Use(0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,21 +182,24 @@ class _History:
     def __init__(self) -> None:
         self.known: dict[tuple[Target, str], _Known] = {}
         self._latest: dict[str, _Known] = {}
+        self._by_handle: dict[tuple[Target, str], str] = {}
 
     def add(self, change: MemoryChange) -> None:
         at = seconds_of(change.at)
         if at is None:
             return
-        if change.action == "confirm":
-            self._confirm(change.note, at)
-        for name, until in change.until.items():
-            self._expire(name, until)
         old = [edit.before for edit in change.edits if edit.before is not None]
         new = [edit.after for edit in change.edits if edit.after is not None]
         fresh = [text for text in new if text not in old]
         ancestors = pair_alike([text for text in old if text not in new], fresh, change.action in _BY_HAND)
         for text in fresh:
             self._note(change, at, text, self.known.get((change.target, ancestors.get(text, ""))))
+        if change.action == "confirm":
+            self._update(change.target, change.note, confirmed=at)
+        for name, facts in change.facts.items():
+            self._update(change.target, name, **_read_history(facts))
+        for name, until in change.until.items():
+            self._update(change.target, name, until="" if until == NEVER else until)
 
     def _note(self, change: MemoryChange, at: float, text: str, ancestor: _Known | None) -> None:
         known = _Known(at, change.actor, change.session, change.message, ancestor.until if ancestor else "")
@@ -197,21 +209,22 @@ class _History:
             known = replace(ancestor, confirmed=at)
         elif change.action in _BY_HAND or change.action == "found":
             known = self.known.get((change.target, text), known)
-        until = change.until.get(handle(text), known.until)
-        self._set(change.target, text, replace(known, until="" if until == NEVER else until))
+        self._by_handle[change.target, handle(text)] = text
+        self.known[change.target, text] = self._latest[text] = known
 
-    def _set(self, target: Target, text: str, known: _Known) -> None:
-        self.known[target, text] = self._latest[text] = known
+    def _update(self, target: Target, name: str, **fields: Any) -> None:
+        text = self._by_handle.get((target, name))
+        if text is not None:
+            self.known[target, text] = self._latest[text] = replace(self.known[target, text], **fields)
 
-    def _confirm(self, name: str, at: float) -> None:
-        for (target, text), known in list(self.known.items()):
-            if handle(text) == name:
-                self._set(target, text, replace(known, confirmed=at))
 
-    def _expire(self, name: str, until: str) -> None:
-        for (target, text), known in list(self.known.items()):
-            if handle(text) == name:
-                self._set(target, text, replace(known, until="" if until == NEVER else until))
+def _read_history(facts: Mapping[str, str]) -> dict[str, Any]:
+    """The fields that `EntryFacts.history` describes; nothing if a person has edited them so that there is no time."""
+    written = seconds_of(facts.get("at", ""))
+    if written is None:
+        return {}
+    texts = {name: facts.get(name, "") for name in ("actor", "session")}
+    return {"written": written, "confirmed": seconds_of(facts.get("confirmed", "")), "message": None, **texts}
 
 
 def pair_alike(old: Sequence[str], new: Sequence[str], only_one: bool = False) -> dict[str, str]:
@@ -228,6 +241,10 @@ def pair_alike(old: Sequence[str], new: Sequence[str], only_one: bool = False) -
             pairs[text] = best
             del left[best]
     return pairs
+
+
+def _time_of(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
 
 
 def seconds_of(at: str) -> float | None:
@@ -248,25 +265,21 @@ def texts_expired(facts: Iterable[EntryFacts]) -> frozenset[str]:
 
 
 def choose_leaving(
-    facts: Sequence[EntryFacts], uses: Mapping[str, Use], written: Set[str | None], surplus: int
+    facts: Sequence[EntryFacts], uses: Mapping[str, Use], stay: Set[str | None], surplus: float
 ) -> list[EntryFacts]:
-    """The entries of least use whose size is at least the surplus; nothing if there are not enough.
+    """The entries of least use whose size is at least the surplus, or all that may leave; never those of `stay`.
 
     Expired ones first, then those that conversations used least, and among these the oldest. Who the user is and what
     they prefer never leaves by itself.
     """
     may_leave = [
-        each for each in facts if each.category not in ("identity", "preference") and each.entry.text not in written
+        each for each in facts if each.category not in ("identity", "preference") and each.entry.text not in stay
     ]
-    may_leave.sort(key=lambda each: (not each.expired, *_usefulness(uses.get(each.entry.handle)), each.checked_at))
+    may_leave.sort(key=lambda each: (not each.expired, *astuple(uses.get(each.entry.handle, NO_USE)), each.checked_at))
     leaving: list[EntryFacts] = []
     for each in may_leave:
         if surplus <= 0:
             break
         leaving.append(each)
         surplus -= len(each.entry.text) + len(ENTRY_DELIMITER)
-    return leaving if surplus <= 0 else []
-
-
-def _usefulness(use: Use | None) -> tuple[int, float]:
-    return (use.count, use.last) if use else (0, 0.0)
+    return leaving

@@ -42,9 +42,10 @@ class MemoryChange:
     """One line of the journal; `refers_to` is the number of the change that an undo or a void cancels.
 
     `sources` says of entries, by their handles, what untrusted text may have suggested them (`Origin.sources`), and
-    `until` their last days. `to_notes` and `from_notes` name entries that became notes and notes that became entries,
-    with the target that the note belongs to. `message` is the user's message that the change followed. Changes that
-    were made together have the number of the first as their `group`.
+    `until` their last days. `facts` says what was known about them before they arrived from another machine, or before
+    the history was purged (`EntryFacts.history`). `to_notes` and `from_notes` name entries that became notes and notes
+    that became entries, with the target that the note belongs to. `message` is the user's message that the change
+    followed. Changes that were made together have the number of the first as their `group`.
     """
 
     number: int
@@ -59,6 +60,7 @@ class MemoryChange:
     note: str = ""
     sources: dict[str, list[str]] = field(default_factory=dict)
     until: dict[str, str] = field(default_factory=dict)
+    facts: dict[str, dict[str, str]] = field(default_factory=dict)
     to_notes: dict[str, str] = field(default_factory=dict)
     from_notes: dict[str, str] = field(default_factory=dict)
     message: int | None = None
@@ -93,7 +95,7 @@ def next_change(
 class MemoryJournal(Journal[MemoryChange]):
     """The journal of one user's memory. Appending and purging need its lock."""
 
-    OPTIONAL_FIELDS = frozenset({"sources", "until", "to_notes", "from_notes", "message", "group"})
+    OPTIONAL_FIELDS = frozenset({"sources", "until", "facts", "to_notes", "from_notes", "message", "group"})
 
     def __init__(self, lines: JournalLines) -> None:
         super().__init__(lines, _from_record, [item.name for item in fields(MemoryChange)])
@@ -178,16 +180,18 @@ def restate(
     heads: dict[str, str],
     sources: Mapping[str, Sequence[str]],
     until: Mapping[str, str],
+    facts: Mapping[str, dict[str, str]],
 ) -> MemoryChange:
     """A "found" line with the entries, under the same number, which replaces everything up to `change`."""
     handles = [*map(handle, entries)]
     known = {key: list(sources[key]) for key in handles if key in sources}
     last_days = {key: until[key] for key in handles if key in until}
+    brought = {key: facts[key] for key in handles if key in facts}
     edits = tuple(EntryEdit(index, None, entry) for index, entry in enumerate(entries))
     note = "history purged"
     return replace(
         change, target=target, action="found", edits=edits, heads=heads, refers_to=None, note=note, sources=known,
-        until=last_days, to_notes={}, from_notes={}, message=None, group=None,
+        until=last_days, facts=brought, to_notes={}, from_notes={}, message=None, group=None,
     )  # fmt: skip
 
 
@@ -207,7 +211,9 @@ def _is_valid(change: MemoryChange) -> bool:
         return False
     if not isinstance(change.sources, dict) or not all(isinstance(names, list) for names in change.sources.values()):
         return False
-    by_handle = (change.until, change.to_notes, change.from_notes)
+    if not isinstance(change.facts, dict):
+        return False
+    by_handle = (change.until, change.to_notes, change.from_notes, *change.facts.values())
     if not all(isinstance(each, dict) for each in by_handle):
         return False
     names = [name for listed in change.sources.values() for name in listed]

@@ -352,6 +352,8 @@ class MemoryStore:
         surplus = size(planned.entries) - self.settings.limit(target)
         leaving = choose_leaving(facts, self.uses(facts), {edit.after for edit in planned.edits}, surplus)
         gone = {each.entry.text: target for each in leaving}
+        if sum(len(text) + len(ENTRY_DELIMITER) for text in gone) < surplus:
+            return []
 
         def plan_without(current: Sequence[str]) -> EntryPlan | NoMatch | Ambiguous | MemoryRefusal:
             smaller = request.plan([text for text in current if text not in gone])
@@ -367,7 +369,7 @@ class MemoryStore:
             done=f"{request.done} {len(gone)} moved to notes.",
             note=request.note or "made room: see the notes",
         )
-        return [roomy if each is request else each for each in requests] if gone else []
+        return [roomy if each is request else each for each in requests]
 
     def _expired(self, target: Target) -> frozenset[str]:
         """The entries whose last day is over: they stay in the file, and no prompt shows them."""

@@ -56,8 +56,9 @@ class WriteRequest:
     `seen` is the fingerprint of the file that a person looked at: the writer replaces exactly that file, whatever its
     formatting. `allow` names scanner findings that a person accepts for the new text. `restores` is text that existed
     before: an undo restores it although the scanner or the limit would refuse it today (blocked text stays hidden).
-    `until` is the last day of texts that have one. `to_notes` are entries that become notes, `from_notes` notes that
-    become entries, with the target that the note belongs to; the store changes the notes.
+    `until` is the last day of texts that have one, `facts` what is known about texts that come from elsewhere.
+    `to_notes` are entries that become notes, `from_notes` notes that become entries, with the target that the note
+    belongs to; the store changes the notes.
     """
 
     target: Target
@@ -72,6 +73,7 @@ class WriteRequest:
     restores: frozenset[str] = frozenset()
     note: str = ""
     until: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, dict[str, str]] = field(default_factory=dict)
     to_notes: Mapping[str, Target] = field(default_factory=dict)
     from_notes: Mapping[str, Target] = field(default_factory=dict)
 
@@ -175,7 +177,7 @@ class MemoryWriter:
             if planned.edits or rewrites:
                 writes.append(_PlannedWrite(request, state, planned))
             else:
-                receipts[request.target] = self._note_last_days(request, state)
+                receipts[request.target] = self._note_facts(request, state)
         written = self._write(writes, outside_changes) if writes else []
         if isinstance(written, MemoryRefusal):
             return written
@@ -189,12 +191,12 @@ class MemoryWriter:
             return refusals.nothing_to_undo(request.target, request.refers_to)
         return self._validate(request, state)
 
-    def _note_last_days(self, request: WriteRequest, state: WritableState) -> MemoryReceipt:
-        """Journal another last day of entries that exist; the file does not change."""
-        target, last_days = request.target, _last_days(request, state.entries)
-        if not last_days:
+    def _note_facts(self, request: WriteRequest, state: WritableState) -> MemoryReceipt:
+        """Journal another last day or other facts of entries that exist; the file does not change."""
+        target, last_days, facts = request.target, _last_days(request, state.entries), _facts(request, state.entries)
+        if not last_days and not facts:
             return MemoryReceipt(target, self.path(target), request.nothing)
-        line = next_change(self.journal.last(), target, "until", request.origin, (), None, until=last_days)
+        line = next_change(self.journal.last(), target, "until", request.origin, (), None, until=last_days, facts=facts)
         self.journal.append([line])
         days = ", ".join(sorted(set(last_days.values())))
         return MemoryReceipt(target, self.path(target), f"Already there; valid until: {days}.", change=line.number)
@@ -290,6 +292,7 @@ def _change_of(write: _PlannedWrite, last: MemoryChange | None, head: str, group
     return next_change(
         last, request.target, request.action, request.origin, write.plan.edits, head,
         refers_to=request.refers_to, note=request.note, until=_last_days(request, write.plan.entries), group=group,
+        facts=_facts(request, write.plan.entries),
         to_notes={handle(text): owner for text, owner in request.to_notes.items()},
         from_notes={handle(text): owner for text, owner in request.from_notes.items()},
     )  # fmt: skip
@@ -297,6 +300,10 @@ def _change_of(write: _PlannedWrite, last: MemoryChange | None, head: str, group
 
 def _last_days(request: WriteRequest, entries: Sequence[str]) -> dict[str, str]:
     return {handle(text): until for text, until in request.until.items() if until and text in entries}
+
+
+def _facts(request: WriteRequest, entries: Sequence[str]) -> dict[str, dict[str, str]]:
+    return {handle(text): facts for text, facts in request.facts.items() if text in entries}
 
 
 def validate_request(

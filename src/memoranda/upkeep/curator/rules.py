@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from memoranda.memory.curated.absolute_dates import absolute_dates
-from memoranda.memory.curated.facts import EntryFacts, Use
+from memoranda.memory.curated.facts import NO_USE, EntryFacts, Use, choose_leaving
 from memoranda.memory.curated.memory_file import ENTRY_DELIMITER
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.upkeep.curator.clauses import clauses_of
@@ -23,7 +23,6 @@ Rule = Literal["relative_date", "expired", "same", "contained", "superseded", "g
 FULL = 0.8
 # A note that was of use in so many conversations of the last month is worth a place in the prompt again.
 OFTEN = 3
-_KEPT_CATEGORIES = frozenset({"identity", "preference"})
 _GIT_SECONDS = 5.0
 _MAKE = re.compile(r"\bmake ([a-z][\w-]*)")
 _SCRIPT = re.compile(r"\b(?:npm|pnpm|yarn)(?: run)? ([a-z][\w:-]*)")
@@ -194,13 +193,8 @@ def _full(target: CuratedTarget, changes: Sequence[CuratorChange], uses: Mapping
         each for each in target.facts if each.entry.text not in gone or any(each.entry.text in c.after for c in changes)
     ]
     used = len(ENTRY_DELIMITER.join([*(each.entry.text for each in stay), *added]))
-    free = [each for each in stay if each.category not in _KEPT_CATEGORIES and each.entry.text not in gone]
-    never = Use(0, 0.0)
-    for each in sorted(free, key=lambda each: (*_rank(uses.get(each.entry.handle, never)), each.checked_at)):
-        if used <= FULL * target.limit:
-            return
-        used -= len(each.entry.text) + len(ENTRY_DELIMITER)
-        count = uses.get(each.entry.handle, never).count
+    for each in choose_leaving(stay, uses, gone, used - FULL * target.limit):
+        count = uses.get(each.entry.handle, NO_USE).count
         often = "in no conversation" if not count else f"in {count} conversation{'s' if count > 1 else ''}"
         reason = f"The memory is fuller than {FULL:.0%}, and this entry was of use {often} since it was written."
         yield CuratorChange("full", target.name, (each.entry.text,), (), reason)
@@ -214,8 +208,8 @@ def plan_returns(
         return
     present = [each.entry.text for each in target.facts]
     used = len(ENTRY_DELIMITER.join([*present, *(text for change in changes for text in change.after)]))
-    for note in sorted(notes, key=lambda each: -uses.get(each.entry.handle, Use(0, 0.0)).count):
-        count, text = uses.get(note.entry.handle, Use(0, 0.0)).count, note.entry.text
+    for note in sorted(notes, key=lambda each: -uses.get(each.entry.handle, NO_USE).count):
+        count, text = uses.get(note.entry.handle, NO_USE).count, note.entry.text
         used += len(text) + len(ENTRY_DELIMITER)
         if count < OFTEN or used > FULL * target.limit:
             return
@@ -223,7 +217,3 @@ def plan_returns(
         if text not in present and not any(text in change.before for change in plan_changes(together, {})):
             reason = f"The note was of use in {count} conversations of the last month."
             yield CuratorChange("used", target.name, (), (text,), reason)
-
-
-def _rank(use: Use) -> tuple[int, float]:
-    return use.count, use.last

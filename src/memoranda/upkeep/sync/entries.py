@@ -25,7 +25,7 @@ from memoranda.upkeep.sync_state import SyncTables, Thing
 from memoranda.upkeep.sync_versions import Version, first_version
 
 _KIND = "entry"
-LAST_DAY = "until "
+ENTRY_FACTS = "facts "
 
 
 def entries_of(tables: SyncTables, target: str) -> dict[str, Thing]:
@@ -126,7 +126,7 @@ def merge_entries(run: Run, records: Iterable[Record]) -> None:
 def apply_text(
     run: Run, target: Target, old: str | None, new: str | None, origin: Origin, done: str
 ) -> MemoryReceipt | MemoryRefusal:
-    """Replace, add or remove an entry as one change of the journal; the last day that is known of it goes with it."""
+    """Replace, add or remove an entry as one change of the journal; what is known about it goes with it."""
 
     def plan(current: Sequence[str]) -> EntryPlan:
         entries = list(current)
@@ -144,8 +144,9 @@ def apply_text(
             apply_edit(entries, edit)
         return EntryPlan(tuple(entries), tuple(edits))
 
-    until = {} if new is None else {new: run.tables.value(last_day_key(target, new))}
-    request = WriteRequest(target, "batch", origin, plan, done, until=until)
+    known = {} if new is None else json.loads(run.tables.value(facts_key(target, new), "{}"))
+    until, facts = ({new: known.pop("until")}, {new: known}) if new is not None and known else ({}, {})
+    request = WriteRequest(target, "batch", origin, plan, done, until=until, facts=facts)
     for _ in range(_ATTEMPTS):
         outcome = run.memory.commit(request)
         if isinstance(outcome, MemoryReceipt) or outcome.reason != "drift":
@@ -153,9 +154,9 @@ def apply_text(
     return outcome
 
 
-def last_day_key(target: Target, text: str) -> str:
-    """The name of the value with the last day of an entry."""
-    return f"{LAST_DAY}{target} {entry_digest(text)}"
+def facts_key(target: Target, text: str) -> str:
+    """The name of the value with the facts of an entry."""
+    return f"{ENTRY_FACTS}{target} {entry_digest(text)}"
 
 
 def current_entries(store: MemoryStore, target: Target) -> list[str]:

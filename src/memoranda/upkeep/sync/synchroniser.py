@@ -29,7 +29,7 @@ from memoranda.upkeep.sync.session_order import link_sessions, note_unordered, o
 from memoranda.upkeep.sync.things import (
     NOUNS,
     arrange_entries,
-    collect_last_days,
+    collect_facts,
     collect_order,
     collect_things,
     kinds_of,
@@ -118,7 +118,7 @@ def _collect(run: Run) -> None:
     collect_items(run)
     collect_entries(run)
     collect_order(run)
-    collect_last_days(run)
+    collect_facts(run)
     collect_things(run, kinds_of(run))
 
 
@@ -160,8 +160,9 @@ def _merge(run: Run, bundle: BundleFile, records: list[Record]) -> None:
     run.progress(f"Merging {len(records):,} records of {run.sender}")
     merge_sessions(run, records)
     merge_items(run, records)
-    merge_entries(run, records)
+    # The facts of an entry are known when it is written.
     merge_things(run, kinds_of(run), records)
+    merge_entries(run, records)
     link_sessions(run)
     note_unordered(run)
     run.tables.add_bundle(bundle.name)

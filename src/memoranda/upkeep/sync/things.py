@@ -1,4 +1,4 @@
-"""Things with a name and a JSON state, merged in the same way: files of skills, proposals, facts, orders, last days.
+"""Things with a name and a JSON state, merged in the same way: files of skills, proposals, facts, orders.
 
 A kind of thing says how its states are read, written and checked, and what results from two states that were made
 without knowledge of each other. Everything else is the same for all of them.
@@ -17,7 +17,7 @@ skill is read, as in every file that was not written by an agent here.
 An order has, for each target of curated memory, the ids of its entries. Of two orders, the later one comes first, and
 what only the other one has is added at its end.
 
-The last day of an entry is a thing of its own, because it changes without the text. Of two, the later change wins.
+The facts of an entry are a thing of their own, because they change without the text.
 """
 
 import json
@@ -55,11 +55,11 @@ from memoranda.support.origin import Origin
 from memoranda.support.text_file import TextFile
 from memoranda.support.text_matcher import MARK
 from memoranda.upkeep.sync.entries import (
-    LAST_DAY,
+    ENTRY_FACTS,
     current_entries,
     entries_of,
     entry_digest,
-    last_day_key,
+    facts_key,
     order_of,
     set_order,
     targets_of,
@@ -394,55 +394,53 @@ def collect_order(run: Run) -> None:
         set_order(run.tables, target, [*stored, *added] if is_kept else order)
 
 
-class LastDays:
-    """The last day of entries, known by their texts: an entry may arrive later, or wait for a person."""
+class FactsOfEntries:
+    """The facts of entries, known by their texts: an entry may arrive later, or wait for a person."""
 
-    name = "until"
+    name = "entry facts"
     noun = ""
 
     def read(self, run: Run) -> dict[str, State]:
-        return {name: run.tables.value(f"{LAST_DAY}{name}") for name in run.tables.names(LAST_DAY)}
+        return {name: json.loads(run.tables.value(f"{ENTRY_FACTS}{name}")) for name in run.tables.names(ENTRY_FACTS)}
 
     def write(self, run: Run, name: str, state: State) -> str:
-        if state is None:
-            run.tables.drop_value(f"{LAST_DAY}{name}")
-        else:
-            run.tables.set_value(f"{LAST_DAY}{name}", state)
+        run.tables.set_value(f"{ENTRY_FACTS}{name}", json.dumps(state))
         target, _, digest = name.rpartition(" ")
-        text = next((text for text in current_entries(run.memory, target) if entry_digest(text) == digest), None)
-        if text is None:
+        known = next((each for each in run.memory.facts(target) if entry_digest(each.entry.text) == digest), None)
+        if known is None:
             return ""
-        origin = Origin(f"sync:{run.sender or run.bundle[:12]}", explicit=True)
-        request = WriteRequest(target, "batch", origin, _unchanged, "", until={text: state or NEVER})
+        text, origin = known.entry.text, Origin(f"sync:{run.sender or run.bundle[:12]}", explicit=True)
+        until = {} if known.until == state["until"] else {text: state["until"] or NEVER}
+        facts = {text: {field: value for field, value in state.items() if field != "until"}}
+        request = WriteRequest(target, "batch", origin, _unchanged, "", until=until, facts=facts)
         outcome = run.memory.commit_unannounced(request)
         return outcome.message if isinstance(outcome, MemoryRefusal) else ""
 
     def combine(self, earlier: State, later: State) -> State:
-        return later
+        """The later facts; a last day and a confirmation of the other machine stay."""
+        kept = {"until": later["until"] or earlier["until"], "confirmed": max(earlier["confirmed"], later["confirmed"])}
+        return later | kept
 
     def digest(self, state: State) -> str:
         return digest_of(state)
 
     @staticmethod
     def check(name: str, state: State) -> None:
-        is_day = state is None or (parse_until(state) == state and state not in ("", NEVER))
-        if not is_target(name.rpartition(" ")[0]) or not is_day:
-            raise ValueError("the last day of an entry")
+        if not is_target(name.rpartition(" ")[0]) or set(state) != {"at", "confirmed", "actor", "session", "until"}:
+            raise ValueError("the facts of an entry")
+        if not all(map(_is_text, state.values())) or parse_until(state["until"]) != state["until"]:
+            raise ValueError("a fact of an entry")
 
 
 def _unchanged(current: Sequence[str]) -> EntryPlan:
     return EntryPlan(tuple(current), ())
 
 
-def collect_last_days(run: Run) -> None:
-    """Note the last days of the entries that are here."""
+def collect_facts(run: Run) -> None:
+    """Note the facts of the entries that are here."""
     for target in targets_of(run):
         for each in run.memory.facts(target):
-            key = last_day_key(target, each.entry.text)
-            if each.until:
-                run.tables.set_value(key, each.until)
-            else:
-                run.tables.drop_value(key)
+            run.tables.set_value(facts_key(target, each.entry.text), json.dumps(each.history | {"until": each.until}))
 
 
 def arrange_entries(run: Run) -> None:
@@ -491,11 +489,11 @@ def _arrange(run: Run, target: Target, wanted: list[str]) -> None:
         run.report.notes.append(f"The order of {file_name(target)} was not changed: {outcome.message}")
 
 
-_KINDS: tuple[type[Kind], ...] = (SkillFiles, Proposals, Facts, EntryOrder, LastDays)
+_KINDS: tuple[type[Kind], ...] = (SkillFiles, Proposals, Facts, EntryOrder, FactsOfEntries)
 CHECKS = {kind.name: kind.check for kind in _KINDS}
 NOUNS = {kind.name: kind.noun for kind in _KINDS}
 
 
 def kinds_of(run: Run) -> list[Kind]:
     """The kinds of things of the home that is synchronised."""
-    return [SkillFiles(run.root), Proposals(run.memory), Facts(run.root), EntryOrder(), LastDays()]
+    return [SkillFiles(run.root), Proposals(run.memory), Facts(run.root), EntryOrder(), FactsOfEntries()]
