@@ -1,5 +1,6 @@
 """The files in deploy/ agree with the program and with each other, as far as that shows without Docker."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from memoranda.service.http.routes import ROUTES
 from tests.timing import GIVE_UP
 
 ROOT = Path(__file__).parents[1]
@@ -78,7 +80,7 @@ def test_all_files_agree_on_the_port_of_the_service() -> None:
     """And the image checks the health of that port."""
     for name in ("Dockerfile", "Caddyfile", "nginx.conf", "memoranda.service", "compose.yaml"):
         assert str(PORT) in (DEPLOY / name).read_text(), name
-    assert f"127.0.0.1:{PORT}/livez" in dict(_instructions())["HEALTHCHECK"]
+    assert f"127.0.0.1:{PORT}/readyz" in dict(_instructions())["HEALTHCHECK"]
 
 
 @pytest.mark.slow
@@ -140,3 +142,19 @@ def test_systemd_accepts_the_unit_and_finds_it_confined(tmp_path: Path) -> None:
         capture_output=True, text=True, timeout=GIVE_UP, check=False,
     )  # fmt: skip
     assert rated.returncode == 0, rated.stdout[-500:]
+
+
+def test_alerts_and_dashboard_ask_for_counters_that_the_service_has() -> None:
+    """A misspelt name would be an alert that never fires."""
+    source = "".join(path.read_text() for path in (ROOT / "src/memoranda/service/http").rglob("*.py"))
+    alerts = YAML(typ="safe").load((DEPLOY / "alerts.yaml").read_text())
+    expressions = [rule["expr"] for group in alerts["groups"] for rule in group["rules"]]
+    dashboard = json.loads((DEPLOY / "dashboard.json").read_text())
+    expressions += [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    names = {name.removesuffix("_bucket") for each in expressions for name in re.findall(r"\bmemoranda_\w+", each)}
+    assert len(names) > 10
+    assert [name for name in sorted(names) if f'"{name}"' not in source] == []
+    routes = {route.path for route in ROUTES}
+    assert [
+        route for each in expressions for route in re.findall(r'route="([^"]+)"', each) if route not in routes
+    ] == []

@@ -48,6 +48,14 @@ def test_the_commands_of_a_server_have_their_short_names_too() -> None:
         assert _help("server", name, "--help").replace("memoranda server ", "memoranda ") == _help(name, "--help")
 
 
+def test_a_configuration_is_checked_without_a_start(tmp_path: Path) -> None:
+    """What the service would use, or why it could not start."""
+    terminal = Terminal(tmp_path)
+    assert terminal.json("server", "serve", "--check-config")["store"] == "files"
+    refused = terminal.run("server", "serve", "--check-config", "--host", "0.0.0.0")
+    assert refused.exit_code == 1 and "Create a key first" in refused.output
+
+
 def test_guesses_work(tmp_path: Path) -> None:
     """Names that people try first."""
     terminal = Terminal(tmp_path)

@@ -1,6 +1,8 @@
 """The service as a process: ready or not, counted, stopped gently, killed without loss."""
 
+import io
 import json
+import logging
 import os
 import shutil
 import signal
@@ -19,8 +21,9 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from memoranda.cli.log_file import send_log
 from memoranda.models.spending.call_record import CallRecord, store_calls
-from memoranda.service.http.app import TracedApp, create_app
+from memoranda.service.http.app import ACCESS_LOG, TracedApp, create_app
 from memoranda.service.http.mount import Mount
 from memoranda.service.http.route import Answer, Call, Route
 from memoranda.service.http.settings import ServerSettings
@@ -41,6 +44,30 @@ def test_a_service_that_cannot_use_its_record_is_not_ready(tmp_path: Path) -> No
         assert (refused.status_code, refused.json()["reason"]) == (503, "not_ready")
         assert str(tmp_path) not in refused.text
         assert client.get("/livez").status_code == 200
+
+
+def test_the_access_log_names_the_request_the_key_the_route_and_the_time(tmp_path: Path) -> None:
+    """One line of JSON per request while it is on, without ids of sessions, users or texts."""
+    lines = io.StringIO()
+    with run_service(tmp_path / "home") as running:
+        key = running.key(user="ana")
+        client = running.client(key)
+        client.get("/livez")
+        with send_log(ACCESS_LOG.name, logging.StreamHandler(lines)):
+            answer = client.get("/v1/sessions/secret-name")
+            client.get("/nowhere")
+        client.get("/livez")
+    first, second = map(json.loads, lines.getvalue().splitlines())
+    assert first.pop("milliseconds") >= 0
+    assert first.pop("time").endswith("+00:00")
+    assert first == {
+        "request_id": answer.headers["x-request-id"],
+        "key_id": key.split("_")[1],
+        "method": "GET",
+        "route": "/v1/sessions/{session_id}",
+        "status": 404,
+    }
+    assert (second["route"], second["status"], second["key_id"]) == ("other", 404, "")
 
 
 def test_metrics_count_what_was_done(tmp_path: Path) -> None:

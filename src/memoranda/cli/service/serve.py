@@ -1,21 +1,26 @@
 """`memoranda serve`, the HTTP service of a home, and `memoranda view`, its pages in a browser on this machine."""
 
+import logging
 import os
 import signal
 import sys
 import threading
 import webbrowser
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from types import FrameType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from memoranda.cli.background_tasks import log_resources, maintain_while_open
 from memoranda.cli.context import Invocation, common_options, memory_options
+from memoranda.cli.log_file import send_log
 from memoranda.errors import AccessError
+
+if TYPE_CHECKING:
+    from memoranda.service.http.settings import ServerSettings
 
 _EPILOG = """\b
 Examples:
@@ -64,8 +69,12 @@ def _read_compatible(context: click.Context, parameter: click.Parameter, value: 
               show_default=True, help="Seconds after which a request that is not answered gets 503.")  # fmt: skip
 @click.option("--compatible", metavar="NAMES", default="", callback=_read_compatible,
               help="Also answer clients of other products: mem0, langgraph, openai, separated by commas.")  # fmt: skip
+@click.option("--access-log", is_flag=True, help="Write a line of JSON about each request to standard error.")
+@click.option("--check-config", is_flag=True, help="Say whether the service could start, and do not start it.")
 @common_options
-def command(host: str, port: int, compatible: tuple[str, ...], **limits: Any) -> None:
+def command(
+    host: str, port: int, compatible: tuple[str, ...], access_log: bool, check_config: bool, **limits: Any
+) -> None:
     """Serve the home over HTTP: sessions, messages, search and curated memory, for programs on any machine."""
     invocation = Invocation.current()
     try:
@@ -80,9 +89,13 @@ def command(host: str, port: int, compatible: tuple[str, ...], **limits: Any) ->
     sys.setswitchinterval(_SWITCH_SECONDS)
     # uvicorn repeats the signal when all requests are answered: then the home is closed and the exit code is 0.
     signal.signal(signal.SIGTERM, exit_on_signal)
+    if check_config:
+        _check_config(invocation, host, compatible, settings.ServerSettings(**limits))
+        return
     with (
         open_memory(invocation.home, profile=invocation.profile) as memory,
         suppress(KeyboardInterrupt),
+        send_log(app.ACCESS_LOG.name, logging.StreamHandler()) if access_log else nullcontext(),
         log_resources(memory.home.root, "serve"),
         maintain_while_open(memory.home, memory.config.retention),
     ):
@@ -102,6 +115,32 @@ def command(host: str, port: int, compatible: tuple[str, ...], **limits: Any) ->
             invocation.fail(f"{host}:{port} cannot be used: {error.strerror}. --port 0 chooses a free port.")
         finally:
             shared.close()
+
+
+def _check_config(invocation: Invocation, host: str, compatible: tuple[str, ...], limits: "ServerSettings") -> None:
+    """Open everything that the service opens, and read from it; the port may be that of a running service."""
+    from memoranda.api.memory import open_memory  # noqa: PLC0415
+    from memoranda.service.http import app, server, service  # noqa: PLC0415
+    from memoranda.service.mounts import load_mounts  # noqa: PLC0415
+
+    with open_memory(invocation.home, profile=invocation.profile) as memory:
+        shared = service.Service(memory, limits, loopback_only=host in server.LOOPBACK)
+        try:
+            server.refuse_open_address(host, shared)
+            app.create_app(shared, load_mounts(compatible))
+            found = {
+                "home": str(memory.home.root),
+                "store": "postgresql" if memory.config.store.url else "files",
+                "public_url": memory.config.public_url,
+                "has_keys": shared.keys.exist(),
+                "sessions": memory.sessions.session_count(),
+            }
+        except AccessError as error:
+            invocation.fail(str(error))
+        finally:
+            shared.close()
+    lines = [f"{name}: {value}" for name, value in found.items()]
+    invocation.respond("\n".join([*lines, "The service can start."]), found)
 
 
 def exit_on_signal(number: int, frame: FrameType | None) -> NoReturn:

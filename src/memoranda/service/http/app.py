@@ -7,6 +7,7 @@ there is one span per request, sent to the collector that the environment names;
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -30,6 +31,7 @@ from memoranda.service.http.endpoint import (
     authenticate,
     problem_response,
 )
+from memoranda.service.http.json_text import write_json
 from memoranda.service.http.mount import Mount, MountContext
 from memoranda.service.http.problems import Problem
 from memoranda.service.http.request_checks import check_request, request_id_of
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
+ACCESS_LOG = logging.getLogger(f"{__name__}.access")
+"""One line of JSON per request, if it is turned on (`serve --access-log`); never an address, a user or a text."""
 _VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _HEADERS = (
     (b"cache-control", b"no-store"),
@@ -240,7 +244,23 @@ class _Entrance:
             problem.headers["Connection"] = "close"
             await problem_response(problem, state.request_id)(scope, receive, send_with_headers)
         finally:
-            self._metrics.count_request(scope["method"], state.route or "other", status, time.monotonic() - started)
+            seconds = time.monotonic() - started
+            self._metrics.count_request(scope["method"], state.route or "other", status, seconds)
+            if ACCESS_LOG.isEnabledFor(logging.INFO):
+                ACCESS_LOG.info(_access_line(scope["method"], state, status, seconds))
+
+
+def _access_line(method: str, state: RequestState, status: int, seconds: float) -> str:
+    line = {
+        "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "request_id": state.request_id,
+        "key_id": state.key_id,
+        "method": method,
+        "route": state.route or "other",
+        "status": status,
+        "milliseconds": round(seconds * 1000, 1),
+    }
+    return write_json(line).decode()
 
 
 class _DecodedPath:

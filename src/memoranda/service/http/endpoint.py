@@ -75,6 +75,7 @@ class RequestState:
 
     request_id: str
     route: str = ""
+    key_id: str = ""
     headers: dict[str, str] = field(default_factory=dict)
 
 
@@ -120,7 +121,7 @@ class Endpoint:
         caller = OWNER
         if route.scope is not None:
             caller = await authenticate(self._service, self._workers, headers, during_outage=route.during_outage)
-        if route.scope is not None:
+            state.key_id = caller.key_id
             self._spend(caller)
             caller.require(route.scope)
         path = {name: _decode(value) for name, value in scope["path_params"].items()}

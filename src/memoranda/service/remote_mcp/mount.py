@@ -19,6 +19,7 @@ from memoranda.integrations.mcp.server import McpServer
 from memoranda.integrations.mcp.streamable_http import PATH
 from memoranda.integrations.tool_host import ToolHost
 from memoranda.service.http.callers import Caller, read_token
+from memoranda.service.http.endpoint import STATE, RequestState
 from memoranda.service.http.mount import Mount, MountContext
 from memoranda.service.http.problems import Problem, problem_of
 from memoranda.service.http.rate_limit import RateLimit
@@ -140,6 +141,8 @@ class RemoteMcpApp:
             return refusal
         headers = check_headers(request.scope["headers"])
         caller = await self._identify(headers)
+        state: RequestState = request.scope[STATE]
+        state.route, state.key_id = PATH, caller.key_id
         self._context.service.rate_limit.spend(caller.key_id)
         if "read" not in caller.scopes:
             challenge = metadata.challenge(self._public_url, error="insufficient_scope")
