@@ -17,19 +17,18 @@ unexport PYTHONDONTWRITEBYTECODE
 run: $(RUN_READY)
 	@$(BIN)/memoranda demo
 
-# The everyday run: no slow tests, few examples per property. Each process loads and runs its share of the files; four
-# of them, also on two cores, because some tests wait.
+# Four at once, also on two cores: many tests wait for a process. Each loads and runs its share of the files.
+PYTEST := $(BIN)/python -m pytest -n 4 --dist each --max-worker-restart 4
+
+# The everyday run: no slow tests, few examples per property.
 # Nothing is tried again, so that plugin is left out. SHUFFLE=seed runs the files in a random order.
 test: $(READY)
-	$(BIN)/python -m pytest -n 4 --dist each --max-worker-restart 4 -m "not slow" -p no:rerunfailures \
+	$(PYTEST) -m "not slow" -p no:rerunfailures \
 		$(if $(SHUFFLE),--shuffle $(SHUFFLE))
 
 # Some files, each in a process of its own, chosen at random by SEED; all of them with FILES=all.
 test-alone: $(READY)
 	$(BIN)/python -m tests.alone $(if $(FILES),--files $(FILES)) $(if $(SEED),--seed $(SEED))
-
-# Four at once, also on two cores: many tests wait for a process. Each worker loads all files.
-PYTEST := $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 4
 
 # Everything: crash, concurrency and large-input tests too. A test that fails is tried once more, and both are printed:
 # a busy machine must not hide what the rest says. A process that crashes fails the run.

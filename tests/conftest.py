@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import stat
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -24,14 +23,14 @@ from memoranda.memory.curated.tool import MemoryTool
 from memoranda.storage.sqlite import exclusive_file
 from memoranda.support.origin import Origin
 from tests.cpu_limit import (
+    add_total,
     pytest_runtest_call,
     pytest_runtest_logreport,
     pytest_sessionfinish,
-    pytest_testnodedown,
     show_offenders,
 )
 from tests.examples import examples, use_all_examples
-from tests.file_order import is_in_share, is_slow, pytest_configure_node, shuffle_files
+from tests.file_order import is_everyday, is_in_share, is_slow, pytest_configure_node, release_share, shuffle_files
 from tests.postgres import (
     mark_server_tests_slow,
     oldest_postgres_server,
@@ -54,7 +53,6 @@ __all__ = [
     "pytest_runtest_call",
     "pytest_runtest_logreport",
     "pytest_sessionfinish",
-    "pytest_testnodedown",
     "server_url",
     "short_settling",
     "strikes",
@@ -213,19 +211,23 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Load no file whose tests this process does not run: one of slow tests in the everyday run, or another's share."""
     if collection_path.suffix != ".py":
         return None
-    if config.getoption("markexpr") == "not slow" and is_slow(collection_path.read_text("utf-8")):
+    if is_everyday(config) and is_slow(collection_path.read_text("utf-8")):
         return True
     return not is_in_share(collection_path, config) or None
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Files with most slow tests first and the longest before all, so that no worker is left with one at the end."""
+    """Choose which of the collected tests run, and in which order."""
     mark_server_tests_slow(items)
-    slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
-    items.sort(key=lambda item: (item.path.name != "test_long_conversation.py", -slow[item.path]))
     shuffle_files(config, items)
     select_strikes(config, items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    add_total(node)
+    release_share(node, error)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

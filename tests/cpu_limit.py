@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.file_order import is_everyday
+
 MAX_CPU_SECONDS = 1.0
 """For one test. Those that take over half of it are marked slow, so that no run fails by chance."""
 MAX_TOTAL_CPU_SECONDS = 220.0
@@ -80,8 +82,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         _offenders.extend(f"{value} s  {report.nodeid}" for name, value in report.user_properties if name == _PROPERTY)
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any) -> None:
+def add_total(node: Any) -> None:
     """Add what a worker used; one that crashed has not said it."""
     _totals.append(getattr(node, "workeroutput", {}).get(_OUTPUT, 0.0))
 
@@ -100,21 +101,22 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def show_offenders(terminal: pytest.TerminalReporter) -> None:
     """Say what the tests used, name the offenders and say what to do."""
-    if _totals and _is_everyday(terminal.config):
-        terminal.write_line(f"The tests used {sum(_totals):.0f} of {MAX_TOTAL_CPU_SECONDS:.0f} seconds of CPU.")
+    if _totals:
+        limit = f" of {MAX_TOTAL_CPU_SECONDS:.0f}" if _has_total_limit(terminal.config) else ""
+        terminal.write_line(f"The tests used {sum(_totals):.0f}{limit} seconds of CPU.")
     for title, lines in _problems(terminal.config).items():
         terminal.section(title)
         terminal.write_line("\n".join(lines))
 
 
-def _is_everyday(config: pytest.Config) -> bool:
-    return config.getoption("markexpr") == "not slow" and not config.getoption("--full")
+def _has_total_limit(config: pytest.Config) -> bool:
+    return is_everyday(config) and not config.getoption("--full")
 
 
 def _problems(config: pytest.Config) -> dict[str, list[str]]:
     problems = {}
     if _offenders and not config.getoption("--full"):
         problems[f"over {MAX_CPU_SECONDS} s of CPU: mark these slow, or make them faster"] = sorted(_offenders)
-    if _is_everyday(config) and sum(_totals) > MAX_TOTAL_CPU_SECONDS:
+    if _has_total_limit(config) and sum(_totals) > MAX_TOTAL_CPU_SECONDS:
         problems["the everyday tests take too long"] = ["Mark the most expensive ones slow, or make them faster."]
     return problems

@@ -2,11 +2,10 @@
 
 With `--dist each` every process runs all that it collects, so each collects only its share. The shares are about equal:
 one after the other, the file with most to run goes to the process that has least so far. What a file has to run is
-estimated by its size, without the slow tests. Files that load the SDKs of model vendors or of frameworks, which takes
-seconds, go to one process together.
+estimated by its size and by the number of its slow tests; a few files take longer. Files that load the SDKs of model
+vendors or of frameworks, which takes seconds, go to one process together.
 """
 
-import re
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -18,25 +17,59 @@ _TESTS = Path(__file__).parent
 _MODELS = _TESTS / "models"
 _FRAMEWORKS = _TESTS / "integrations" / "frameworks"
 _SDKS = "model_sdks"
-_HAS_SHARE = "has_share"
-_ALL_SLOW = re.compile(r"^pytestmark = \[?pytest\.mark\.slow\b", re.MULTILINE)
-_SLOW = re.compile(r"^ *@pytest\.mark\.slow$", re.MULTILINE)
-_TEST = re.compile(r"^ *(?:async )?def test_", re.MULTILINE)
+_SHARE = "share"
+# Seconds of CPU, measured: a file takes about so much for its text and for each of its slow tests.
+_PER_CHARACTER = 0.12 / 1000
+_PER_SLOW_TEST = 0.3
+# What files take that have more to do than that. An estimate that has become wrong costs time and nothing else.
+_MEASURED = {
+    "test_long_conversation.py": 20,
+    "docs/test_docs.py": 26,
+    "upkeep/test_doctor_deep.py": 22,
+    "service/http/test_openapi.py": 20,
+    "cli/hosts/test_hook_helper.py": 20,
+    "docs/test_python_reference.py": 18,
+    "test_packaging.py": 12,
+    "service/viewer/test_browser.py": 17,
+    "service/viewer/test_changes_in_browser.py": 15,
+    "upkeep/sync/test_lost_bundles.py": 14,
+    "test_external_memory.py": 12,
+    "cli/chat/test_piped.py": 12,
+    "test_prompt_stability.py": 12,
+    "test_model_garbage.py": 11,
+    "docs/test_site.py": 11,
+    "search/test_search.py": 11,
+}
+_CRASHED: list[int] = []
+_ALL_SLOW = ("\npytestmark = pytest.mark.slow", "\npytestmark = [pytest.mark.slow")
+_SLOW = "@pytest.mark.slow\n"
+_TEST = "def test_"
 
 
 def is_in_share(path: Path, config: pytest.Config) -> bool:
     """Whether this process runs the tests of a file."""
     worker: dict[str, Any] = getattr(config, "workerinput", {})
-    if not worker.get(_HAS_SHARE):
-        return True
-    own = int(worker["workerid"].removeprefix("gw"))
-    return _shares(int(worker["workercount"])).get(path, own) == own
+    own: int | None = worker.get(_SHARE)
+    return own is None or _shares(int(worker["workercount"]), is_everyday(config)).get(path, own) == own
+
+
+def is_everyday(config: pytest.Config) -> bool:
+    """Whether slow tests are left out."""
+    return bool(config.getoption("markexpr") == "not slow")
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Say to a process that it runs a share: it is not given the option itself."""
-    node.workerinput[_HAS_SHARE] = node.config.getoption("dist") == "each"
+    """Give a process the number of its share; one that replaces a crashed process gets the share of that one."""
+    if node.config.getoption("dist") == "each":
+        number = int(node.workerinput["workerid"].removeprefix("gw"))
+        node.workerinput[_SHARE] = _CRASHED.pop() if _CRASHED else number
+
+
+def release_share(node: Any, error: object) -> None:
+    """Leave the share of a process that crashed to the one that will replace it."""
+    if error and _SHARE in node.workerinput:
+        _CRASHED.append(node.workerinput[_SHARE])
 
 
 def shuffle_files(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -51,29 +84,33 @@ def shuffle_files(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 def is_slow(source: str) -> bool:
     """Whether all tests of a file are slow, by its text."""
-    return _ALL_SLOW.search(source) is not None
+    return any(line in source for line in _ALL_SLOW)
 
 
 @cache
-def _shares(count: int) -> dict[Path, int]:
+def _shares(count: int, everyday: bool) -> dict[Path, int]:
     """The number of the process that runs each file."""
     sources = {path: path.read_text("utf-8") for path in sorted(_TESTS.rglob("test_*.py"))}
-    everyday = {path: source for path, source in sources.items() if not is_slow(source)}
-    with_sdks = [
+    seconds = {path: _seconds(path, source, everyday) for path, source in sources.items()}
+    with_sdks = {
         path
-        for path, source in everyday.items()
+        for path, source in sources.items()
         if path.is_relative_to(_MODELS) or path.is_relative_to(_FRAMEWORKS) or _SDKS in source
-    ]
+    }
     totals = [0.0] * count
     shares = {}
-    for path in sorted(everyday, key=lambda path: (path in with_sdks, _size(everyday[path])), reverse=True):
+    for path in sorted(sources, key=lambda path: (path in with_sdks, seconds[path]), reverse=True):
         share = 0 if path in with_sdks else totals.index(min(totals))
-        totals[share] += _size(everyday[path])
+        totals[share] += seconds[path]
         shares[path] = share
     return shares
 
 
-def _size(source: str) -> float:
-    """The characters of a file, in proportion to its tests that are not slow."""
-    tests = len(_TEST.findall(source))
-    return len(source) * (1 - len(_SLOW.findall(source)) / (tests + 1))
+def _seconds(path: Path, source: str, everyday: bool) -> float:
+    """About how much CPU the tests of a file take."""
+    tests = source.count(_TEST)
+    slow = tests if is_slow(source) else source.count(_SLOW)
+    if everyday:
+        return 0.0 if is_slow(source) else _PER_CHARACTER * len(source) * (1 - slow / (tests + 1))
+    measured = _MEASURED.get(path.relative_to(_TESTS).as_posix())
+    return measured or _PER_CHARACTER * len(source) + _PER_SLOW_TEST * slow
