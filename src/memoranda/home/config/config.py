@@ -132,23 +132,35 @@ def _parse_count(value: Any) -> int:
     return number
 
 
+def _at_least(lowest: int) -> Callable[[Any], int]:
+    """A parser of whole numbers."""
+
+    def parse(value: Any) -> int:
+        number = _parse_count(value)
+        if number < lowest:
+            raise ValueError
+        return number
+
+    return parse
+
+
+def _one_of(*words: str) -> Callable[[Any], str]:
+    """A parser that accepts these words."""
+
+    def parse(value: Any) -> str:
+        word = value.strip() if isinstance(value, str) else value
+        if word not in words:
+            raise ValueError
+        return str(word)
+
+    return parse
+
+
 def _parse_approval(value: Any) -> str:
     if value in ("propose", "explicit-only"):
         return str(value)
     # Other programs write a plain yes or no here.
     return "propose" if _parse_flag(value) else "off"
-
-
-def _parse_untrusted_writes(value: Any) -> str:
-    if value not in ("propose", "save"):
-        raise ValueError
-    return str(value)
-
-
-def _parse_when_full(value: Any) -> str:
-    if value not in ("refuse", "make_room"):
-        raise ValueError
-    return str(value)
 
 
 def _parse_name(value: Any) -> str:
@@ -185,13 +197,6 @@ def _parse_embedders(value: Any) -> tuple[str, ...]:
     return names
 
 
-def _parse_index(value: Any) -> str:
-    name = _parse_name(value)
-    if name not in ("node", "user"):
-        raise ValueError
-    return name
-
-
 def _parse_reranker(value: Any) -> str:
     name = _parse_name(value)
     if name and name != "model" and not _names_one(name, "onnx:"):
@@ -203,25 +208,9 @@ def _names_one(name: str, *kinds: str) -> bool:
     return any(name.startswith(kind) and name != kind for kind in kinds)
 
 
-def _parse_mode(value: Any) -> str:
-    if value not in MODES:
-        raise ValueError
-    return str(value)
-
-
 def _parse_curate_mode(value: Any) -> str:
     # YAML reads a bare off as false.
-    mode = "off" if value is False else value
-    if mode not in ("off", "propose", "auto"):
-        raise ValueError
-    return str(mode)
-
-
-def _parse_positive(value: Any) -> int:
-    number = _parse_count(value)
-    if number < 1:
-        raise ValueError
-    return number
+    return _one_of("off", "propose", "auto")("off" if value is False else value)
 
 
 def _parse_server(value: Any) -> str:
@@ -238,18 +227,16 @@ def _parse_servers(value: Any) -> tuple[str, ...]:
     return urls
 
 
-def _parse_seconds(value: Any) -> float:
-    number = float(value)
-    if isinstance(value, bool) or not 0 < number < 3_600:
-        raise ValueError
-    return number
+def _number_below(limit: float, *, zero: bool = False) -> Callable[[Any], float]:
+    """A parser of numbers above 0, or also of 0."""
 
+    def parse(value: Any) -> float:
+        number = float(value)
+        if isinstance(value, bool) or not (0 < number < limit or (zero and number == 0)):
+            raise ValueError
+        return number
 
-def _parse_wait(value: Any) -> float:
-    number = float(value)
-    if isinstance(value, bool) or not 0 <= number < 3_600:
-        raise ValueError
-    return number
+    return parse
 
 
 def _parse_amount(value: Any) -> float | None:
@@ -279,29 +266,9 @@ def _parse_timezone(value: Any) -> str:
     return name
 
 
-def _parse_share(value: Any) -> float:
-    number = float(value)
-    if isinstance(value, bool) or not 0 < number < 1:
-        raise ValueError
-    return number
-
-
-def _parse_answer_size(value: Any) -> int:
-    return _parse_at_least(4000, value)
-
-
-def _parse_tool_size(value: Any) -> int:
-    return _parse_at_least(1000, value)
-
-
-def _parse_at_least(lowest: int, value: Any) -> int:
-    number = _parse_count(value)
-    if number < lowest:
-        raise ValueError
-    return number
-
-
 _A_COUNT = "a whole number, 0 or more"
+_parse_positive = _at_least(1)
+_parse_seconds = _number_below(3_600)
 KEYS = (
     Key("memory.memory_enabled", "true or false", _parse_flag, "Keep and show MEMORY.md."),
     Key("memory.user_profile_enabled", "true or false", _parse_flag, "Keep and show USER.md."),
@@ -311,10 +278,10 @@ KEYS = (
     Key("memory.project_char_limit", _A_COUNT, _parse_count, "How many characters each project's memory may contain."),
     Key("memory.write_approval", "off, propose or explicit-only", _parse_approval,
         "Whether a person must approve what the agent saves."),
-    Key("memory.untrusted_writes", "propose or save", _parse_untrusted_writes,
+    Key("memory.untrusted_writes", "propose or save", _one_of("propose", "save"),
         "Whether a person must approve what the agent saves after it read untrusted text, if that text may have "
         "suggested it and it would change what the agent does."),
-    Key("memory.when_full", "refuse or make_room", _parse_when_full,
+    Key("memory.when_full", "refuse or make_room", _one_of("refuse", "make_room"),
         "Whether a write to a full file is refused, or moves what is of least use to notes."),
     Key("memory.trusted_tools", "a list of tools, or nothing", _parse_names,
         "Tools whose results are trusted like the user's words."),
@@ -330,7 +297,7 @@ KEYS = (
     Key("curate.model", "a model's name, or nothing", _parse_name,
         "A model that suggests merges and shorter wordings to the curator, within the budget of background work; rules "
         "accept only what loses and adds nothing."),
-    Key("provider.mode", "hybrid, context or tools", _parse_mode,
+    Key("provider.mode", "hybrid, context or tools", _one_of(*MODES),
         "Whether the provider recalls into each turn (context), offers tools, or both (hybrid)."),
     Key("provider.recall_chars", _A_COUNT, _parse_count, "How many characters of recall a turn may get."),
     Key("provider.every_n_turns", "a whole number, 1 or more", _parse_positive, "How often the provider is asked."),
@@ -349,7 +316,7 @@ KEYS = (
         "The longest that the end of a session waits for deliveries and for the provider to close."),
     Key("provider.prompt_chars", _A_COUNT, _parse_count,
         "How many characters a provider may add to the system prompt."),
-    Key("provider.tool_chars", "a whole number, 1000 or more", _parse_tool_size,
+    Key("provider.tool_chars", "a whole number, 1000 or more", _at_least(1000),
         "How many characters an answer of a provider's tool may have."),
     Key("model.provider", "a provider of models, or nothing", _parse_name,
         "The service that runs the model: openai, anthropic, openrouter, ollama …; if empty, the model's name and the "
@@ -366,7 +333,7 @@ KEYS = (
         "Record what was shown of an answer before the user interrupted it, marked as interrupted."),
     Key("agent.delegation_depth", _A_COUNT, _parse_count, "How many levels of delegates there may be; 0 means none."),
     Key("compression.enabled", "true or false", _parse_flag, "Compress a context that is full."),
-    Key("compression.threshold", "a number between 0 and 1", _parse_share,
+    Key("compression.threshold", "a number between 0 and 1", _number_below(1),
         "The share of the window at which a context is compressed."),
     Key("compression.protect_first", _A_COUNT, _parse_count, "How many first messages stay word for word."),
     Key("compression.protect_last", _A_COUNT, _parse_count, "How many last messages stay word for word."),
@@ -388,7 +355,7 @@ KEYS = (
         "Further servers among which 'memoranda shards' distributes users, in the same order on every node."),
     Key("sessions.redact_secrets", "true or false", _parse_flag,
         "Keep credentials out of recorded conversations."),
-    Key("sessions.turn_wait", "seconds, 0 or more", _parse_wait,
+    Key("sessions.turn_wait", "seconds, 0 or more", _number_below(3_600, zero=True),
         "The longest that a turn waits while another turn of its conversation is in progress."),
     Key("sessions.auto_prune", "true or false", _parse_flag,
         "Delete old conversations automatically; 'memoranda sessions prune --automatic --dry-run' shows which."),
@@ -402,11 +369,11 @@ KEYS = (
         "Let the hooks of a host start a process that answers the next ones faster and ends when it is idle."),
     Key("server.public_url", "https://HOST, or nothing", _parse_origin,
         "The address of the service as clients see it through your proxy; with it, hosted MCP clients can connect."),
-    Key("search.index", "node or user", _parse_index,
+    Key("search.index", "node or user", _one_of("node", "user"),
         "One search index for all users of this node, or one file for each user of a server, built on first use."),
     Key("search.index_directory_mb", "a whole number, 1 or more", _parse_positive,
         "How many megabytes the index files of users may take; those not used for the longest time are deleted first."),
-    Key("search.answer_chars", "a whole number, 4000 or more", _parse_answer_size,
+    Key("search.answer_chars", "a whole number, 4000 or more", _at_least(4000),
         "How many characters one answer of session_search may have."),
     Key("search.summarize", "true or false", _parse_flag,
         "Let a model summarize each conversation that a search finds, within the budget of background work."),
