@@ -111,6 +111,34 @@ def _run_together(connect: Connect, task: Callable[[SessionStore, int], Any]) ->
         return list(threads.map(run, range(WRITERS)))
 
 
+def _follow_writers(
+    connect: Connect, read: Callable[[], list[Any]], write: Callable[[SessionStore, int], list[Any]]
+) -> tuple[list[Any], list[Any]]:
+    """Read again and again while all writers write, until nothing is left; return what was read, and what was written.
+
+    `read` returns what is new since its last call.
+    """
+    done = threading.Event()
+
+    def follow() -> list[Any]:
+        found: list[Any] = []
+        while True:
+            last_round = done.is_set()
+            new = read()
+            found += new
+            if last_round and not new:
+                return found
+            time.sleep(_POLL)
+
+    with ThreadPoolExecutor(1) as thread:
+        following = thread.submit(follow)
+        try:
+            written = _run_together(connect, write)
+        finally:
+            done.set()
+        return following.result(), [result for results in written for result in results]
+
+
 class ConcurrencyContract:
     """All tests of the contract, each with eight writers."""
 
@@ -119,33 +147,20 @@ class ConcurrencyContract:
         follower = SessionStore(connect())
         for number in range(WRITERS):
             follower.sessions.create_session(f"s{number}", "cli")
-        done = threading.Event()
+        position = START
 
-        def follow() -> list[int]:
-            found, position = [], START
-            while True:
-                last_round = done.is_set()
-                batch = follower.feed.messages_after(position, 5)
-                found += [message.id for message in batch.messages]
-                assert batch.position >= position
-                position = batch.position
-                if last_round and not batch.messages:
-                    return found
-                time.sleep(_POLL)
+        def read() -> list[int]:
+            nonlocal position
+            batch = follower.feed.messages_after(position, 5)
+            assert batch.position >= position
+            position = batch.position
+            return [message.id for message in batch.messages]
 
-        with ThreadPoolExecutor(1) as thread:
-            following = thread.submit(follow)
-            try:
-                written = _run_together(
-                    connect,
-                    lambda store, number: [
-                        store.messages.append_message(f"s{number}", "user", str(index)) for index in range(_MESSAGES)
-                    ],
-                )
-            finally:
-                done.set()
-            found = following.result()
-        missed = {message_id for ids in written for message_id in ids} - set(found)
+        def write(store: SessionStore, number: int) -> list[int]:
+            return [store.messages.append_message(f"s{number}", "user", str(index)) for index in range(_MESSAGES)]
+
+        found, written = _follow_writers(connect, read, write)
+        missed = set(written) - set(found)
         assert not missed, f"the follower missed {len(missed)} of {WRITERS * _MESSAGES} messages"
         assert len(found) == len(set(found))
 
@@ -175,31 +190,18 @@ class ConcurrencyContract:
         follower = SessionStore(connect())
         for number in range(WRITERS):
             follower.sessions.create_session(f"s{number}", "cli")
-        start, done = follower.feed.head().change, threading.Event()
+        start = position = follower.feed.head().change
 
-        def follow() -> list[str]:
-            found, position = [], start
-            while True:
-                last_round = done.is_set()
-                changes = follower.feed.changes_after(position, 5)
-                found += [change.session_id for change in changes]
-                position = changes[-1].position if changes else position
-                if last_round and not changes:
-                    return found
-                time.sleep(_POLL)
+        def read() -> list[str]:
+            nonlocal position
+            changes = follower.feed.changes_after(position, 5)
+            position = changes[-1].position if changes else position
+            return [change.session_id for change in changes]
 
-        with ThreadPoolExecutor(1) as thread:
-            following = thread.submit(follow)
-            try:
-                _run_together(
-                    connect,
-                    lambda store, number: [
-                        store.titles.set_session_title(f"s{number}", f"{number} {index}") for index in range(_MESSAGES)
-                    ],
-                )
-            finally:
-                done.set()
-            found = following.result()
+        def write(store: SessionStore, number: int) -> list[Any]:
+            return [store.titles.set_session_title(f"s{number}", f"{number} {index}") for index in range(_MESSAGES)]
+
+        found, _ = _follow_writers(connect, read, write)
         written = [change.session_id for change in follower.feed.changes_after(start, 1_000_000)]
         assert sorted(found) == sorted(written)
         # An engine may note one change twice, once by the store and once by a trigger.
@@ -384,32 +386,21 @@ class ConcurrencyContract:
 
     def test_a_follower_misses_no_item(self, connect: Connect) -> None:
         """It reads while transactions overlap, and ends with every new item exactly once."""
-        follower, done = SessionStore(connect()), threading.Event()
+        follower, position = SessionStore(connect()), START
 
-        def follow() -> list[str]:
-            found, position = [], START
-            while True:
-                last_round = done.is_set()
-                batch = follower.item_feed.messages_after(position, 5)
-                found += [str(message.content) for message in batch.messages]
-                position = batch.position
-                if last_round and not batch.messages:
-                    return found
-                time.sleep(_POLL)
+        def read() -> list[str]:
+            nonlocal position
+            batch = follower.item_feed.messages_after(position, 5)
+            position = batch.position
+            return [str(message.content) for message in batch.messages]
 
-        with ThreadPoolExecutor(1) as thread:
-            following = thread.submit(follow)
-            try:
-                _run_together(
-                    connect,
-                    lambda store, number: [
-                        store.scoped(Scope.of(f"u{number}")).items.put(("n",), f"{number}-{index}", index, index=False)
-                        and store.scoped(Scope.of(f"u{number}")).items.put(("n",), f"x{number}-{index}", "text")
-                        for index in range(4)
-                    ],
-                )
-            finally:
-                done.set()
-            found = following.result()
+        def write(store: SessionStore, number: int) -> list[Any]:
+            items, written = store.scoped(Scope.of(f"u{number}")).items, []
+            for index in range(4):
+                items.put(("n",), f"{number}-{index}", index, index=False)
+                written.append(items.put(("n",), f"x{number}-{index}", "text"))
+            return written
+
+        found, _ = _follow_writers(connect, read, write)
         names = [text.partition("\n")[0] for text in found if text]
         assert sorted(names) == sorted(f"x{number}-{index}" for number in range(WRITERS) for index in range(4))

@@ -81,10 +81,6 @@ class Jan:
         return ""
 
 
-def _is_thread(file: Path) -> bool:
-    return file.name == _MESSAGES
-
-
 def _message_events(message: dict[str, Any], name: str) -> Iterator[ReadEvent]:
     parts: list[dict[str, Any]] = []
     # Versions of 2025 have the calls beside the content, later ones in it.

@@ -102,13 +102,7 @@ class ImportLog:
 
     def unfinished(self) -> list[UnfinishedImport]:
         """Return the imports without an end; on a server those of this user, in a file those of all users."""
-        reading = self._reading()
-        if reading is None:
-            return []
-        with reading as connection:
-            rows = connection.execute(
-                "SELECT id, user_id, after_message, sources FROM imports WHERE ended IS NULL"
-            ).fetchall()
+        rows = self._rows("SELECT id, user_id, after_message, sources FROM imports WHERE ended IS NULL")
         return [UnfinishedImport(name, user, after, tuple(json.loads(sources))) for name, user, after, sources in rows]
 
     def save_parts(self, connection: Connection, import_id: str, parts: Iterable[ImportPart]) -> None:
@@ -133,14 +127,8 @@ class ImportLog:
 
     def proposals(self, import_id: str) -> list[str]:
         """Return the ids of the proposals that an import made."""
-        reading = self._reading()
-        if reading is None:
-            return []
-        with reading as connection:
-            rows = connection.execute(
-                "SELECT proposal_id FROM import_proposals WHERE import_id = ? ORDER BY proposal_id", (import_id,)
-            ).fetchall()
-        return [row[0] for row in rows]
+        query = "SELECT proposal_id FROM import_proposals WHERE import_id = ? ORDER BY proposal_id"
+        return [proposal_id for (proposal_id,) in self._rows(query, import_id)]
 
     def settle(self, import_id: str, ranges: Mapping[str, tuple[int, int]]) -> None:
         """Give a killed import the messages that it added after its last checkpoint, by session, and end it."""
@@ -150,17 +138,13 @@ class ImportLog:
 
     def imports(self) -> list[LoggedImport]:
         """Return all imports of this user, the newest first."""
-        reading = self._reading()
-        if reading is None:
-            return []
-        with reading as connection:
-            rows = connection.execute(
-                "SELECT id, began, ended, sources, undone,"
-                " (SELECT count(*) FROM import_parts WHERE import_id = imports.id),"
-                " (SELECT count(*) FROM import_proposals WHERE import_id = imports.id)"
-                " FROM imports WHERE user_id = ? ORDER BY began DESC, id DESC",
-                (self._user,),
-            ).fetchall()
+        rows = self._rows(
+            "SELECT id, began, ended, sources, undone,"
+            " (SELECT count(*) FROM import_parts WHERE import_id = imports.id),"
+            " (SELECT count(*) FROM import_proposals WHERE import_id = imports.id)"
+            " FROM imports WHERE user_id = ? ORDER BY began DESC, id DESC",
+            self._user,
+        )
         return [
             LoggedImport(name, began, ended, tuple(json.loads(sources)), sessions, undone, proposals)
             for name, began, ended, sources, undone, sessions, proposals in rows
@@ -168,23 +152,24 @@ class ImportLog:
 
     def parts(self, import_id: str) -> list[ImportPart]:
         """Return the parts of an import, the newest first, so that a branch precedes the session it came from."""
-        return self._parts("import_id = ?", (import_id,))
+        return self._parts("import_id = ?", import_id)
 
     def all_parts(self, session_id: str) -> list[ImportPart]:
         """Return the parts of all imports in one session."""
-        return self._parts("session_id = ?", (session_id,))
+        return self._parts("session_id = ?", session_id)
 
-    def _parts(self, condition: str, values: tuple[str, ...]) -> list[ImportPart]:
+    def _parts(self, condition: str, value: str) -> list[ImportPart]:
+        columns = "session_id, first_message, last_message, title, model"
+        query = f"SELECT {columns} FROM import_parts WHERE {condition} ORDER BY first_message DESC"
+        return [ImportPart(*row) for row in self._rows(query, value)]
+
+    def _rows(self, query: str, *values: str) -> list[Any]:
+        """Return the rows of a query; none while there is no database."""
         reading = self._reading()
         if reading is None:
             return []
         with reading as connection:
-            rows = connection.execute(
-                "SELECT session_id, first_message, last_message, title, model FROM import_parts"
-                f" WHERE {condition} ORDER BY first_message DESC",
-                values,
-            ).fetchall()
-        return [ImportPart(*row) for row in rows]
+            return connection.execute(query, values).fetchall()
 
     def remove_parts(self, import_id: str, session_ids: Iterable[str], *, proposals: bool = False) -> None:
         """Remove the parts that were undone, and perhaps the proposals; an import without both counts as undone."""

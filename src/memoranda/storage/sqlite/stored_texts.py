@@ -5,7 +5,6 @@ Damage can make text invalid, and Python's SQLite module refuses to return such 
 
 import sqlite3
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -117,12 +116,6 @@ def readable_rows(connection: Connection, statement: str, values: Sequence[Any] 
         yield from islice(connection.execute(statement, values), count, None)
     finally:
         connection.text_factory = factory
-
-
-def first_readable_row(connection: Connection, statement: str, values: Sequence[Any] = ()) -> Any:
-    """The first of these rows; None if there is none."""
-    with closing(readable_rows(connection, statement, values)) as rows:
-        return next(rows, None)
 
 
 def _decode(stored: bytes) -> str:

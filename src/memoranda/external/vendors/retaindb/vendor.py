@@ -1,8 +1,8 @@
 """RetainDB as a vendor: turns become typed memories, searched by words and meaning; files can be stored beside them.
 
 The tools have the names and the arguments that the design and Hermes's plugin give them. `RetainDBFiles` keeps
-everything of a user below a folder of their own. RetainDB lists and opens the files of a whole organization, so the path
-of a file says whose it is, and is checked before the file is read, ingested or deleted.
+everything of a user below a folder of their own. RetainDB lists and opens the files of a whole organization, so the
+path of a file says whose it is, and is checked before the file is read, ingested or deleted.
 """
 
 import mimetypes
