@@ -124,7 +124,11 @@ def as_model(bias: float, weights: dict[str, int]) -> LinearModel:
     """Build the model with these features; a blank marks pairs, and `_STEM_MARK` the beginnings of words."""
     pairs = {(name.split(" ")[0], name.split(" ")[1]): weight for name, weight in weights.items() if " " in name}
     stems = {name[:STEM]: weight for name, weight in weights.items() if name.endswith(_STEM_MARK)}
-    words = {name: weight for name, weight in weights.items() if " " not in name and not name.endswith(_STEM_MARK)}
+    words = {
+        name: weight + (stems.get(name[:STEM], 0) if len(name) > STEM else 0)
+        for name, weight in weights.items()
+        if " " not in name and not name.endswith(_STEM_MARK)
+    }
     return build_model(bias, 0.0, STEP, words, stems, lambda: pairs)
 
 

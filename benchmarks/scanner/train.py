@@ -9,7 +9,7 @@ import numpy as np
 from dataset import load
 from fitting import fit, held_out_scores, tabulate, threshold
 
-from memoranda.safety.classifier import DATA_FILE, LinearModel, stem_of
+from memoranda.safety.classifier import DATA_FILE, LinearModel
 from memoranda.safety.normalization import STOP
 
 _TARGET = Path(__file__).parents[2] / "src" / "memoranda" / "safety" / DATA_FILE
@@ -33,9 +33,8 @@ def main() -> None:
 
 def _serialize(model: LinearModel) -> str:
     """Return the text of the data file: blocks for words, beginnings and pairs, each with one line per weight."""
-    words = {word: weight - model.stems.get(stem_of(word), 0) for word, weight in model.words.items()}
     pairs = {" ".join(_mark_stop(word) for word in pair): weight for pair, weight in model.pairs().items()}
-    blocks = ({_mark_stop(word): weight for word, weight in words.items()}, model.stems, pairs)
+    blocks = ({_mark_stop(word): weight for word, weight in model.words.items()}, model.stems, pairs)
     header = f"{model.bias:.4f} {model.threshold:.4f} {model.step}"
     return "\n\n".join([header, *map(_lines, blocks)]) + "\n"
 

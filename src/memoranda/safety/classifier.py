@@ -54,11 +54,6 @@ class ScoredWindow(NamedTuple):
     score: float
 
 
-def stem_of(word: str) -> str:
-    """The first letters of a longer word, the same in all its forms; "" for a short word."""
-    return word[:STEM] if len(word) > STEM else ""
-
-
 def length_factor(count: int) -> float:
     """The number by which the sum of a window of `count` words is divided."""
     return sqrt(max(count, MIN_WORDS))
@@ -73,9 +68,8 @@ def build_model(
     pairs: Callable[[], dict[Pair, int]],
 ) -> LinearModel:
     """A model from the weights of its features; its cues are heavy words, but no short, easily repeated ones."""
-    whole = {word: weight + stems.get(stem_of(word), 0) for word, weight in words.items()}
-    cues = frozenset(word for word, weight in whole.items() if weight >= CUE and len(word) >= MIN_CUE_CHARS)
-    return LinearModel(bias, threshold, step, whole, stems, pairs, cues)
+    cues = frozenset(word for word, weight in words.items() if weight >= CUE and len(word) >= MIN_CUE_CHARS)
+    return LinearModel(bias, threshold, step, words, stems, pairs, cues)
 
 
 def block_sums(words: list[str], model: LinearModel) -> list[int]:

@@ -232,15 +232,14 @@ class ConceptBook:
         self._stems: dict[str, list[tuple[str, int]]] = {}
         for source in (CONCEPTS, UNSPACED_CONCEPTS):
             for name, words in source.items():
-                for word in words.split():
-                    self._add(word, self.bits[name])
+                self._add(words, self.bits[name])
 
-    def _add(self, word: str, bit: int) -> None:
-        folded = fold_word(word)
-        if word.endswith("*"):
-            self._stems.setdefault(folded[:_STEM], []).append((folded, bit))
-        else:
-            self._words[folded] = self._words.get(folded, 0) | bit
+    def _add(self, words: str, bit: int) -> None:
+        for word, folded in zip(words.split(), fold_words(words), strict=True):
+            if word.endswith("*"):
+                self._stems.setdefault(folded[:_STEM], []).append((folded, bit))
+            else:
+                self._words[folded] = self._words.get(folded, 0) | bit
 
     def mask(self, group: str) -> int:
         """The bits of concepts that are separated by `|`."""
@@ -263,8 +262,6 @@ def concept_book() -> ConceptBook:
     return ConceptBook()
 
 
-def fold_word(word: str) -> str:
-    """A word of a vocabulary as it appears among the words of a folded text."""
-    if word.isascii() and word.isalpha():
-        return word.lower()
-    return blank_punctuation(fold(word)).strip().replace(" ", "")
+def fold_words(words: str) -> list[str]:
+    """The words of a vocabulary as they appear among the words of a folded text; folding all at once is cheaper."""
+    return blank_punctuation(fold(words)).split()

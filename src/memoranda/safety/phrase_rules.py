@@ -18,7 +18,7 @@ from itertools import chain, islice, repeat
 from typing import NamedTuple
 
 from memoranda.safety import vocabulary
-from memoranda.safety.concepts import UNSPACED_CONCEPTS, fold_word
+from memoranda.safety.concepts import UNSPACED_CONCEPTS, fold_words
 from memoranda.safety.finding import Severity
 from memoranda.safety.normalization import STOP
 from memoranda.support.lazy_dataclass import dataclass
@@ -265,7 +265,8 @@ class _RuleBook:
 
     def __init__(self) -> None:
         self.symbols: dict[str, str] = {STOP: _BREAK}
-        self._classes = {name: [fold_word(word) for word in words] for name, words in vocabulary.word_classes().items()}
+        self._classes = vocabulary.word_classes()
+        self._symbols_of_names: dict[str, set[str]] = {}
         self._by_symbol: dict[str, list[_Pattern]] = {}
         for rule in RULES:
             for text in rule.patterns:
@@ -319,11 +320,16 @@ class _RuleBook:
         return symbols
 
     def _symbol_set(self, item: str) -> str:
-        words = [word for name in item.split("|") for word in self._classes.get(name, [fold_word(name)])]
-        return "[" + "".join(sorted({self._symbol_of(word) for word in words})) + "]"
+        return "[" + "".join(sorted(set().union(*map(self._symbols_of, item.split("|"))))) + "]"
 
-    def _symbol_of(self, word: str) -> str:
-        return self.symbols.setdefault(word, chr(_FIRST_SYMBOL + len(self.symbols)))
+    def _symbols_of(self, name: str) -> set[str]:
+        """The symbols of a word, or of all words of a class, which many patterns share."""
+        if name not in self._symbols_of_names:
+            words = fold_words(" ".join(self._classes.get(name, [name])))
+            self._symbols_of_names[name] = {
+                self.symbols.setdefault(word, chr(_FIRST_SYMBOL + len(self.symbols))) for word in words
+            }
+        return self._symbols_of_names[name]
 
 
 @cache
@@ -351,9 +357,7 @@ def separate_unspaced(spaced: str) -> str:
 def _alternatives(classes: list[str]) -> str:
     """All words, longest first, grouped by their first letter so that `re` can skip letters that begin none."""
     groups: dict[str, list[str]] = {}
-    for word in sorted(
-        {fold_word(word) for words in classes for word in words.split()}, key=lambda word: (-len(word), word)
-    ):
+    for word in sorted({word for words in classes for word in fold_words(words)}, key=lambda word: (-len(word), word)):
         groups.setdefault(word[0], []).append(word[1:])
     return "|".join(f"{first}(?:{'|'.join(rests)})" for first, rests in sorted(groups.items()))
 
