@@ -1,6 +1,10 @@
 """`python -m memoranda` is the `memoranda` command. A hook of a host is answered before the rest is loaded."""
 
+import atexit
+import gc
 import sys
+
+_OBJECTS_BEFORE_COLLECTION = 20_000
 
 
 def main() -> None:
@@ -9,6 +13,9 @@ def main() -> None:
         from memoranda.cli.hooks.entry import run_installed_hook  # noqa: PLC0415
 
         run_installed_hook(sys.argv[2:])
+    # Loading modules makes many objects and no garbage, and the system frees those that are left at the end.
+    gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
+    atexit.register(gc.freeze)
     from memoranda.cli.main import main as run_command  # noqa: PLC0415
 
     run_command()

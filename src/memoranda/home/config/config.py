@@ -255,10 +255,10 @@ def _parse_limit(value: Any) -> int | None:
 
 
 def _parse_timezone(value: Any) -> str:
-    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-
     name = _parse_name(value)
     if name:
+        from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
         try:
             ZoneInfo(name)
         except (ZoneInfoNotFoundError, OSError) as error:

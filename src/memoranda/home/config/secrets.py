@@ -27,15 +27,16 @@ provide_variables(ENVIRONMENT.get, ENVIRONMENT.setdefault)
 
 def read_secrets(home: Home) -> dict[str, str]:
     """The names and values in `.env`; callers never print the values."""
-    from dotenv import dotenv_values
-
     path = home.secrets_file
     try:
-        found = dotenv_values(stream=StringIO(read_file(path).decode("utf-8")), interpolate=False)
+        text = read_file(path).decode("utf-8")
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}. Nothing is opened until it is fixed.") from error
+    from dotenv import dotenv_values
+
+    found = dotenv_values(stream=StringIO(text), interpolate=False)
     return {name: value for name, value in found.items() if value is not None}
 
 
