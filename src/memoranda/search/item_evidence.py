@@ -13,7 +13,7 @@ from memoranda.types import FoundItem, Item
 
 SearchItems = Callable[..., list[FoundItem]]
 """`ItemSearch.search` of one user."""
-# At least this share of a question, by the weight of its words, must be in an item that nobody asked for.
+# At least this share of a question, by the weight of its words, must be in an item that is shown unasked.
 _FLOOR = 0.5
 _MAX_FOUND = 6
 _MAX_CHARS = 500
