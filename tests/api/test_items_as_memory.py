@@ -116,7 +116,7 @@ def test_items_are_found_by_meaning_with_the_semantic_extra(tmp_path: Path) -> N
         (found,) = memory.items.search(("mem0",), "What are my dietary restrictions?")
         assert found.item.key == "a" and 0.1 <= (found.score or 0) < 0.5
         assert _texts(memory.search("What are my dietary restrictions?", items="mem0")) == [found.item.value["memory"]]
-        # Nobody asks recall for items, so what is only near in meaning is not enough.
+        # A question to recall does not ask for items, so what is only near in meaning is not enough.
         assert "items" not in memory.recall("What are my dietary restrictions?").entries
         assert memory.items.search(("mem0",), "standup room")[0].item.key == "b"
         assert memory.items.search(("mem0",), '"dietary restrictions"') == []

@@ -64,6 +64,7 @@ WORKING = {
     "provider call": ["fact_store", '{{"action": "add", "content": "The depot is in Leeds."}}'],
     "provider ask": ["Where is the depot?"],
     "provider retry": [],
+    "provider backfill": ["--yes"],
     "provider status": [],
     "provider forget": ["--yes"],
     "provider off": [],

@@ -16,6 +16,7 @@ _FUNCTIONS = {
     "ask": "memoranda.cli.provider.sessions:ask",
     "call": "memoranda.cli.provider.sessions:call",
     "retry": "memoranda.cli.provider.sessions:retry",
+    "backfill": "memoranda.cli.provider.backfill:backfill",
     "forget": "memoranda.cli.provider.forget:forget",
     "run": "memoranda.cli.provider.sessions:run",
 }

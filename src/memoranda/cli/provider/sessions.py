@@ -69,7 +69,7 @@ _TEST_POLL_SECONDS = 0.05
 @provider_command
 def ask(invocation: Invocation, words: tuple[str, ...], provider_name: str, show_withheld: bool) -> CommandOutput:
     """Ask the providers in use what they recall about a question, as before a turn, but wait up to a minute."""
-    with _session(invocation, provider_name) as session:
+    with provider_session(invocation, provider_name) as session:
         recalled = session.external.recall_for_person(" ".join(words), session.id, provider_name)
     data = {"success": True, "recalled": recalled.value}
     return _output(data, recalled.value or "Nothing was recalled.", recalled.passages, show_withheld)
@@ -90,7 +90,7 @@ def call(invocation: Invocation, tool: str, arguments: str, provider_name: str, 
         raise ProviderError(f"The arguments are not JSON: {error}.") from error
     if not isinstance(given, dict):
         raise ProviderError('The arguments must be a JSON object, such as \'{"query": "tea"}\'.')
-    with _session(invocation, provider_name) as session:
+    with provider_session(invocation, provider_name) as session:
         answer = session.external.answer_tool(tool, given, provider_name)
     text = json.dumps(answer.json, ensure_ascii=False, indent=2)
     return _output(answer.json, text, answer.withheld, show_withheld, ok=answer.json["success"] is True)
@@ -108,7 +108,7 @@ def retry(invocation: Invocation, name: str | None) -> CommandOutput:
         before = {each: outbox.backlog(each) for each in names}
         for each in names:
             outbox.retry_failed(each)
-        with _session(invocation, name or "") as session:
+        with provider_session(invocation, name or "") as session:
             session.external.deliver(_RETRY_SECONDS)
         after = {each: outbox.backlog(each) for each in names}
     lines, data = [], dict[str, Any]()
@@ -123,7 +123,7 @@ def retry(invocation: Invocation, name: str | None) -> CommandOutput:
 
 
 @contextmanager
-def _session(invocation: Invocation, provider: str) -> Iterator[Session]:
+def provider_session(invocation: Invocation, provider: str) -> Iterator[Session]:
     """Start the providers for a session that is never recorded."""
     home = config.locate_home(invocation.home, invocation.profile)
     home.refuse_if_foreign()

@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 
 from memoranda.errors import StorageError
 from memoranda.external.outbox import schema
+from memoranda.external.outbox.backfill import BackfillState, EarlierTurn, read_state, write_state
 from memoranda.external.outbox.jobs import DAMAGED, Backlog, Found, Job, Kind, ListedJob, NewJob
 from memoranda.external.outbox.record_feed import DamagedNotificationError, OpenRecord, RecordFeed
 from memoranda.external.settings import ProviderSettings
@@ -164,6 +165,27 @@ class Outbox:
                 schema.write_position(connection, provider, scope, reached)
             return len(found)
         return 0
+
+    def backfill_state(self, provider: str, scope: str = "") -> BackfillState:
+        """How far a provider was given what was there before it."""
+        if not self._file.exists():
+            return BackfillState()
+        with self._db(scope).reading() as connection:
+            return read_state(connection, provider, scope)
+
+    def backfill(self, provider: str, scope: str, turns: Sequence[EarlierTurn], entries: Sequence[NewJob]) -> None:
+        """Queue turns and entries from before a provider was in use, and note in the same commit how far that came."""
+        for entry in entries:
+            # Recorded first: an entry whose state is lost is recorded again under the same key.
+            self.record(provider, scope, entry, leased=False)
+        self.catch_up(provider, scope)
+        with self._locked(provider, scope) as connection:
+            for turn in turns:
+                connection.execute(_INSERT, self._row(provider, scope, turn.as_found(), ""))
+            state = read_state(connection, provider, scope)
+            last = max((turn.last_message for turn in turns), default=0)
+            known = state.entries.union(entry.key for entry in entries)
+            write_state(connection, provider, scope, BackfillState(max(state.last_message, last), known))
 
     def claim(self, provider: str, scope: str = "") -> Job | None:
         """Lease the next job that can be delivered now; None when there is none.

@@ -67,7 +67,7 @@ def completed_turns(store: SessionStore, store_ids: Collection[str], provider: s
     return [
         Found(turn_key(end["session_id"], begin), "turn", end["session_id"], begin, end["id"])
         for end in ends
-        if (begin := _turn_mark(end)) and _is_for(provider, end.get(DONE), store_ids)
+        if (begin := turn_mark(end)) and is_for(provider, end.get(DONE), store_ids)
     ]
 
 
@@ -76,7 +76,7 @@ def turn_key(session_id: str, first_message: int | None) -> str:
     return f"turn:{session_id}:{first_message}"
 
 
-def _is_for(provider: str, mark: object, store_ids: Collection[str]) -> bool:
+def is_for(provider: str, mark: object, store_ids: Collection[str]) -> bool:
     """Whether a mark says that a turn of this user was completed while the provider was in use."""
     names, _, marked_store = str(mark).rpartition(" ")
     return marked_store.partition("/")[0] in store_ids and provider in (names, *names.split(","))
@@ -93,7 +93,7 @@ def read_turn(
         # A message whose text was redacted has lost its mark.
         ends = filter(None, (store.messages.get_message(number) for number in (first, last)))
         found = {message["id"]: message for message in ends}
-    found |= {message["id"]: message for message in steps if _turn_mark(message) == first}
+    found |= {message["id"]: message for message in steps if turn_mark(message) == first}
     messages = [found[number] for number in sorted(found) if found[number]["session_id"] in chain]
     if not messages or (messages[0]["id"], messages[-1]["id"]) != (first, last) or messages[0]["role"] != "user":
         return None
@@ -106,12 +106,12 @@ def read_turn(
 
 def completed_messages(messages: Sequence[Message]) -> list[Message]:
     """The messages of a session in the form of chat APIs, without unfinished turns; messages in no turn stay."""
-    first_ids = {message["id"] for message in messages if _turn_mark(message) == _BEGINS}
+    first_ids = {message["id"] for message in messages if turn_mark(message) == _BEGINS}
     turn_of: dict[int, int] = {}
     done: set[int] = set()
     latest = _BEGINS
     for message in messages:
-        mark = _turn_mark(message)
+        mark = turn_mark(message)
         if mark is None:
             continue
         latest = message["id"] if mark == _BEGINS else latest
@@ -122,6 +122,7 @@ def completed_messages(messages: Sequence[Message]) -> list[Message]:
     return [as_chat(message) for message in messages if message["id"] not in turn_of or turn_of[message["id"]] in done]
 
 
-def _turn_mark(message: Mapping[str, Any]) -> int | None:
+def turn_mark(message: Mapping[str, Any]) -> int | None:
+    """The number of the message that began a message's turn; None for a message in no turn."""
     mark = message.get(TURN)
     return mark if isinstance(mark, int) and not isinstance(mark, bool) else None
