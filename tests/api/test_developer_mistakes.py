@@ -24,6 +24,14 @@ def test_an_unknown_option_of_search_is_refused_with_a_suggestion(memory: Any) -
         memory.search("x", xyzzy=3)
 
 
+def test_an_unknown_option_of_a_session_is_refused_with_a_suggestion(memory: Any) -> None:
+    """Its own options are suggested as well as the facts of a gateway."""
+    with pytest.raises(TypeError, match=r"no option 'instruction'\. Did you mean 'instructions'\?"):
+        memory.session(instruction="Be brief.")
+    with pytest.raises(TypeError, match=r"no option 'chatid'\. Did you mean 'chat_id'\?"):
+        memory.session(chatid="7")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

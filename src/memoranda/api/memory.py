@@ -211,7 +211,8 @@ class Memory:
         from memoranda.api.session_parts.options import GATEWAY_FACTS, SessionOptions, choose_user, clean_facts
 
         require_hook("context_engine", context_engine, "on_session_start")
-        refuse_unknown_options("session", facts.keys() - set(GATEWAY_FACTS), GATEWAY_FACTS)
+        known = (*Memory.session.__kwdefaults__, *GATEWAY_FACTS)
+        refuse_unknown_options("session", facts.keys() - set(known), known)
         self.services.require_open()
         user = choose_user(user, facts)
         options = SessionOptions(
