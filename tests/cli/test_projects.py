@@ -51,6 +51,9 @@ def test_a_hit_from_another_program_says_how_to_resume_it_there(terminal: Termin
     assert f"resume: {command}\n" in terminal.ok("sessions", "show", "claude-code-1")
     assert terminal.json("sessions", "show", "claude-code-1")[-1]["resume"] == command
     assert "resume" not in terminal.ok("sessions", "show", "chat")
+    (tmp_path / "house").rename(tmp_path / "moved")
+    for words in (["search", "lock"], ["sessions", "show", "claude-code-1"], ["recent"]):
+        assert f"resume: {command}  (this directory is gone, or on another machine)\n" in terminal.ok(*words)
     assert "resume" not in terminal.json("sessions", "show", "chat")[-1]
 
 

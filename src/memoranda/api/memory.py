@@ -211,7 +211,7 @@ class Memory:
         from memoranda.api.session_parts.options import GATEWAY_FACTS, SessionOptions, choose_user, clean_facts
 
         require_hook("context_engine", context_engine, "on_session_start")
-        known = (*Memory.session.__kwdefaults__, *GATEWAY_FACTS)
+        known = (*(Memory.session.__kwdefaults__ or ()), *GATEWAY_FACTS)
         refuse_unknown_options("session", facts.keys() - set(known), known)
         self.services.require_open()
         user = choose_user(user, facts)

@@ -1,6 +1,8 @@
 """Formats text for a terminal: colours, times, single lines, long output, and a line that shows progress."""
 
+import os
 import re
+import shlex
 import shutil
 import sys
 import time
@@ -66,6 +68,13 @@ def terminal_line(text: str, max_chars: int = 0) -> str:
     """Makes untrusted text safe for one line of a terminal, shortened to `max_chars` if that is not 0."""
     line = printable(text.replace("\t", "    "))
     return shorten_end(line, max_chars) if max_chars else line
+
+
+def resume_line(command: str) -> str:
+    """The line with the command that resumes a conversation; it says if the directory is not on this machine."""
+    words = shlex.split(command)
+    is_gone = words[0] == "cd" and not os.path.isdir(words[1])
+    return f"resume: {terminal_line(command)}{'  (this directory is gone, or on another machine)' if is_gone else ''}"
 
 
 def print_paged(text: str) -> None:

@@ -5,7 +5,7 @@ import click
 from memoranda.cli.context import Invocation, memory_options, printable
 from memoranda.cli.filter_options import project_option
 from memoranda.cli.open_home import open_home
-from memoranda.cli.terminal_text import bold, local_time
+from memoranda.cli.terminal_text import bold, local_time, resume_line
 from memoranda.support.projects import project_name
 from memoranda.types import RecentWork
 
@@ -42,5 +42,5 @@ def _describe(work: RecentWork) -> str:
     lines += [f"  title: {work['title']}"] if work["title"] else []
     lines += [f"  asked: {work['asked']}", f"  ended: {work['ended'] or 'without an answer'}"]
     lines += [f"  open:  {task}" for task in work["open_tasks"]]
-    lines += [f"  resume: {work['resume']}"] if work["resume"] else []
+    lines += [f"  {resume_line(work['resume'])}"] if work["resume"] else []
     return "\n".join([lines[0], *map(printable, lines[1:])])

@@ -17,7 +17,7 @@ from memoranda.cli.filter_options import (
     search_filter_options,
 )
 from memoranda.cli.open_home import open_home
-from memoranda.cli.terminal_text import bold, dim, highlight_matches, local_time, terminal_line
+from memoranda.cli.terminal_text import bold, dim, highlight_matches, local_time, resume_line, terminal_line
 from memoranda.home.session_db import SessionDB
 from memoranda.importers.sources import resume_command
 from memoranda.search.guidance import NO_PROJECT, SOME_WORDS
@@ -209,7 +209,7 @@ def _format_result(number: int, result: dict[str, Any]) -> list[str]:
             subsequent_indent="   ",
         )
     if result.get("resume"):
-        lines.append(f"   resume: {terminal_line(result['resume'])}")
+        lines.append(f"   {resume_line(result['resume'])}")
     if "why" in result:
         signals = ", ".join(f"{name} {value}" for name, value in result["why"].items())
         lines.append(dim(f"   why: {signals}"))

@@ -19,7 +19,7 @@ from memoranda.cli.filter_options import (
 )
 from memoranda.cli.open_home import open_home, open_sessions, sessions_of_everyone
 from memoranda.cli.sessions.lookup import find_session
-from memoranda.cli.terminal_text import bold, count_of, dim, local_time, print_paged, terminal_line
+from memoranda.cli.terminal_text import bold, count_of, dim, local_time, print_paged, resume_line, terminal_line
 from memoranda.home.session_db import SessionDB
 from memoranda.importers.sources import resume_command
 from memoranda.memory.record.message_rows import DAMAGED, text_of
@@ -154,7 +154,7 @@ def show(session: str, tools: bool, all_users: bool) -> None:
         invocation.respond("", [*sessions[:-1], last | {"resume": command} if command else last])
         return
     lines = [bold(last["title"] or first["title"] or "(no title)"), dim(format_facts(first, last))]
-    lines += [f"resume: {terminal_line(command)}", ""] if command else [""]
+    lines += [resume_line(command), ""] if command else [""]
     for exported in sessions:
         for message in exported["messages"]:
             if message["copy_of"] is None and not message["is_summary"]:
