@@ -215,13 +215,15 @@ def test_broken_lines_are_named_by_file_and_line(home: Home, project: Path) -> N
 
 
 def test_a_source_is_found_by_directory_project_or_file(home: Home, project: Path, tmp_path: Path) -> None:
-    """`~/.claude`, its projects, one project, one session; other files are not looked at."""
+    """`~/.claude`, its projects, one project with its notes, one session; other files are not looked at."""
     file = write_lines(project / f"{SESSION}.jsonl", PRESENT)
     (project / "memory").mkdir()
-    (project / "memory" / "MEMORY.md").write_text("x")
+    notes = project / "memory" / "MEMORY.md"
+    notes.write_text("x")
     write_lines(project.parent / "history.jsonl", [{"display": "x"}])
-    for where in (None, project.parent.parent, project.parent, project, file):
-        assert [item.file for item in ClaudeCode().scan(where)] == [file]
+    for where in (None, project.parent.parent, project.parent, project):
+        assert [item.file for item in ClaudeCode().scan(where)] == [file, notes]
+    assert [item.file for item in ClaudeCode().scan(file)] == [file]
     assert ClaudeCode().scan(tmp_path / "nothing") == []
 
 

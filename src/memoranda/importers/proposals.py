@@ -6,6 +6,7 @@ when `home.db` was lost. That file only knows which import made which proposal, 
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from memoranda.errors import StorageError
@@ -15,7 +16,8 @@ from memoranda.memory.curated.approval_queue import Proposal, new_proposal_id
 from memoranda.memory.curated.entry_scanner import EntryScanner
 from memoranda.memory.curated.forgotten_entries import is_forgotten
 from memoranda.memory.curated.operations import Add, EntryPlan, MemoryRefusal, plan
-from memoranda.memory.curated.settings import Target, file_name
+from memoranda.memory.curated.projects import find_target
+from memoranda.memory.curated.settings import Target, file_name, project_in
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.writer import WriteRequest, validate_request
 from memoranda.safety.redaction import Redactor
@@ -49,9 +51,13 @@ class ProposalWriter:
 
     def offer(self, imported: ImportedProposal) -> Offer:
         """Propose a text, one entry per paragraph; it is durable when this returns."""
-        store, target = self._store, imported.target
+        store = self._store
         if store is None:
             return Offer("refused", "no curated memory was given")
+        if identity := project_in(imported.target):
+            # Clones and forks share one memory.
+            imported = replace(imported, target=find_target(store.storage.targets(), identity))
+        target = imported.target
         if not store.settings.enabled(target):
             return Offer("refused", f"{file_name(target)} is switched off here")
         try:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.importers.chat_messages import as_text, parse_timestamp, to_json
+from memoranda.importers.coding_agents.project_notes import find_notes_of_claude, read_notes_of_claude
 from memoranda.importers.reader_protocol import (
     ImportedConversation,
     ImportedMessage,
@@ -60,10 +61,13 @@ class ClaudeCode:
             directories = [path / "projects" if (path / "projects").is_dir() else path]
         found = [item for directory in directories for item in find_files(directory, _is_transcript, "session")]
         items = [ImportItem(item.file, item.size, item.modified_at, _label(item.file)) for item in found]
-        return sorted(items, key=lambda item: (item.label != "session", item.modified_at, str(item.file)))
+        items.sort(key=lambda item: (item.label != "session", item.modified_at, str(item.file)))
+        return items + [item for directory in directories for item in find_notes_of_claude(directory)]
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """Yield the messages of a transcript as they were written."""
+        """Yield the messages of a transcript as they were written, or what a file of notes says."""
+        if item.file.suffix == ".md":
+            return read_notes_of_claude(item)
         transcript = _Transcript(item)
         return read_line_events(read_json_lines(item), transcript.line_events, transcript.state)
 

@@ -29,6 +29,7 @@ from memoranda.importers.chat_messages import (
     tool_call_message,
     tool_result_message,
 )
+from memoranda.importers.coding_agents.project_notes import find_notes_of_codex, read_notes_of_codex
 from memoranda.importers.reader_protocol import (
     Checkpoint,
     ImportedConversation,
@@ -233,10 +234,13 @@ class Codex:
             return [single]
         folders = [path / name for name in _FOLDERS if (path / name).is_dir()] or [path]
         found = [item for folder in folders for item in find_files(folder, _is_rollout, "session")]
-        return sorted(found, key=lambda item: (item.file.name, str(item.file)))
+        return sorted(found, key=lambda item: (item.file.name, str(item.file))) + find_notes_of_codex(path)
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """Yield the messages of a rollout as they were written."""
+        """Yield the messages of a rollout as they were written, or what a file of notes says."""
+        if item.file.suffix == ".md":
+            yield from read_notes_of_codex(item)
+            return
         id_match = _ID.search(item.file.name)
         host_id = id_match[1] if id_match else item.file.name.split(".")[0]
         rollout = Rollout(item, host_id, self._titles_for(item.file))
