@@ -5,10 +5,13 @@
     python -m benchmarks.year --curve year.svg     also the curve over twelve months
 
 A seeded script states 400 facts of 12 projects in 1,500 sessions; 120 of them change later, half with cue words, 60
-have an end, and 80 remarks are trivial. The same attributes have other values in other projects. A scripted model saves
-what it is asked to keep. At the end of every month, probes ask for facts that hold, as the first prompt of a new
-session: what reaches the model is the memory in the prompt and the evidence for the prompt. A fact is lost if no search
-finds its value.
+have an end, and 80 remarks are trivial; in the other sessions one works on a project. The same attributes have other
+values in other projects. Facts, changes and questions have several wordings, which were written without looking at the
+rules of the curator: a change has another wording than what it changes. A scripted model saves what it is asked to
+keep. At the end of every month, probes ask for facts that hold, as the first prompt of a new session: what reaches the
+model is the memory in the prompt and the evidence for the prompt. A stale value is shown as current if an entry in the
+prompt has it and not the current one, or if the evidence has it and nothing has the current one: of two statements in
+evidence the older is marked. At the end, a value that was ever stated is lost if no search finds it.
 
 - `refuse`: a full memory refuses; nothing is recalled but the memory in the prompt (Hermes).
 - `recall`: the same, and prompts get evidence out of past conversations.
@@ -45,6 +48,34 @@ _ATTRIBUTES = [
     for kind in ("release", "staging", "billing", "search", "nightly", "mobile")
     for thing in ("host", "owner", "branch", "queue", "region", "bucket")
 ]
+_STATEMENTS = (
+    "The {attribute} of {project} is {value}.",
+    "{project} uses {value} as its {attribute}.",
+    "For {project}, the {attribute} is {value}.",
+    "We agreed on {value} as the {attribute} of {project}.",
+    "In {project} the {attribute} is called {value}.",
+    "{project} has {value} as {attribute}.",
+)
+_CHANGES = (
+    "The {attribute} of {project} is now {value} instead of {old}.",
+    "{project} moved its {attribute} from {old} to {value}.",
+    "{project} no longer uses {old} as its {attribute}, but {value}.",
+    "We switched the {attribute} of {project} from {old} to {value}.",
+    "The {attribute} of {project} is {value}, not {old} any more.",
+)
+_QUESTIONS = (
+    "What is the {attribute} of {project}?",
+    "Which {attribute} does {project} use?",
+    "I need the {attribute} of {project}.",
+    "Remind me, what was the {attribute} in {project}?",
+)
+_WORK = (
+    "Fix the failing test in {project}.",
+    "Review the last pull request of {project} and say what is missing.",
+    "Why does the build of {project} take so long?",
+    "Write a changelog entry for {project}.",
+    "Rename the helper functions in {project} so that they say what they do.",
+)
 _SYLLABLES = [first + second for first in "bdfgklmnprstvz" for second in "aou"]
 _REMARKS = ("Good morning.", "That is a nice idea.", "Let me think about lunch.", "It rains again.")
 _PROBES = 40
@@ -60,16 +91,15 @@ class Fact:
     changed: int | None = None
     with_cue: bool = False
     ends: int | None = None
+    wording: int = 0
 
     def statement(self, place: int) -> str:
-        old, value = self.values[0], self.values[place]
-        if place and self.with_cue:
-            return f"The {self.attribute} of {self.project} is now {value} instead of {old}."
-        return f"The {self.attribute} of {self.project} is {value}."
+        texts = _CHANGES if place and self.with_cue else _STATEMENTS
+        text = texts[(self.wording + place) % len(texts)]
+        return text.format(attribute=self.attribute, project=self.project, value=self.values[place], old=self.values[0])
 
-    @property
-    def question(self) -> str:
-        return f"What is the {self.attribute} of {self.project}?"
+    def question(self, number: int) -> str:
+        return _QUESTIONS[number % len(_QUESTIONS)].format(attribute=self.attribute, project=self.project)
 
     def value_at(self, session: int) -> str | None:
         """The value that holds after a session; None before it is stated and after its end."""
@@ -95,8 +125,8 @@ def make_year(seed: int, scale: float) -> Year:
     places = [(project, attribute) for project in _PROJECTS for attribute in _ATTRIBUTES]
     names = dice.sample([a + b + c for a in _SYLLABLES for b in _SYLLABLES for c in _SYLLABLES], 2 * count)
     facts = [
-        Fact(project, attribute, [names.pop(), names.pop()], dice.randrange(int(sessions * 0.8)))
-        for project, attribute in dice.sample(places, count)
+        Fact(project, attribute, [names.pop(), names.pop()], dice.randrange(int(sessions * 0.8)), wording=number)
+        for number, (project, attribute) in enumerate(dice.sample(places, count))
     ]
     for number, fact in enumerate(dice.sample(facts, int(180 * scale))):
         later = dice.randrange(fact.stated + 1, sessions)
@@ -115,7 +145,7 @@ class Counts(NamedTuple):
     characters: int
     others: int
     """Facts of other projects in the prompt."""
-    lost: int
+    lost: int = 0
 
 
 def live(year: Year, behaviour: Behaviour, home: Path, seed: int) -> list[Counts]:
@@ -131,7 +161,14 @@ def live(year: Year, behaviour: Behaviour, home: Path, seed: int) -> list[Counts
                     memory.curate(apply=True)
             if (number + 1) % (year.sessions // MONTHS) == 0 and len(found) < MONTHS:
                 found.append(_probe(memory, year, number, behaviour, dice, len(found) + 1))
+        found[-1] = found[-1]._replace(lost=_count_lost(memory, year))
     return found
+
+
+def _count_lost(memory: memoranda.Memory, year: Year) -> int:
+    """How many of the values that were ever stated no search finds."""
+    stated = [value for fact in year.facts for value in fact.values[: 1 if fact.changed is None else 2]]
+    return sum(not memory.search(value)["results"] for value in stated)
 
 
 def _target(project: str, behaviour: Behaviour) -> str:
@@ -148,7 +185,8 @@ def _one_session(memory: memoranda.Memory, year: Year, number: int, behaviour: B
     said += [(fact.project, fact.statement(1)) for fact in year.facts if fact.changed == number]
     said += [("", random.Random(number).choice(_REMARKS))] if number in year.remarks else []
     if not said:
-        return
+        dice = random.Random(number)
+        said = [("", dice.choice(_WORK).format(project=dice.choice(_PROJECTS)))]
     with memory.session(source="cli") as session:
         for project, text in said:
             with session.turn(text) as turn:
@@ -175,22 +213,21 @@ def _probe(
     for fact in dice.sample(holding, min(_PROBES, len(holding))) + ended[-5:]:
         targets = {"memory", _stored_target(memory, fact.project, behaviour)}
         entries = [entry for target in targets for entry in memory.curated.valid_entries(target)]
-        counts["others"] += sum(f" of {fact.project} " not in entry for entry in entries)
-        text = "\n".join(entries)
+        counts["others"] += sum(fact.project not in entry for entry in entries)
+        evidence, question = "", fact.question(counts["asked"])
         if behaviour != "refuse":
-            evidence = find_evidence(memory.home.state_db, None, fact.question, "", "", frozenset())
-            text += evidence.text
+            evidence = find_evidence(memory.home.state_db, None, question, "", "", frozenset()).text
+        text, current, stale = "\n".join((*entries, evidence)), fact.value_at(number), fact.stale_at(number)
+        is_reached = current is not None and current in text
+        in_prompt = [entry for entry in entries if current is None or current not in entry]
+        counts["asked"] += 1
         counts["characters"] += len(text)
-        current = fact.value_at(number)
-        subject = f"{fact.attribute} of {fact.project}"
-        shown = [value for value in fact.values if any(value in line and subject in line for line in text.split("\n"))]
         counts["probes"] += current is not None
-        counts["reached"] += current in shown
-        # The older of two statements is marked with its date where both are shown.
-        counts["stale"] += bool(set(shown) & set(fact.stale_at(number))) and current not in shown
-        if current is not None:
-            counts["lost"] += not memory.search(current)["results"]
-    return Counts(month, *(counts[name] for name in ("probes", "reached", "stale", "characters", "others", "lost")))
+        counts["reached"] += is_reached
+        counts["stale"] += any(
+            any(value in entry for entry in in_prompt) or (value in evidence and not is_reached) for value in stale
+        )
+    return Counts(month, *(counts[name] for name in ("probes", "reached", "stale", "characters", "others")))
 
 
 def draw(curves: dict[Behaviour, list[Counts]]) -> str:

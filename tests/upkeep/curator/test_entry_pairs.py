@@ -61,3 +61,18 @@ def test_texts_without_words_are_related_to_nothing() -> None:
 def test_a_value_for_one_place_leaves_that_of_another() -> None:
     """Both hold: what differs is the value and where it holds."""
     assert relation_of("Line length is 100 in Python.", "Line length is 80 in Markdown.") is None
+
+
+def test_a_new_value_is_recognised_in_another_wording() -> None:
+    """What has an attribute, as "the host of heron is …"; another attribute or owner is another fact."""
+    older = "heron uses badola as its release host."
+    for newer in (
+        "The release host of heron is zomuka.",
+        "For heron, the release host is zomuka.",
+        "heron's release host is zomuka.",
+        "We agreed on zomuka as the release host of heron.",
+    ):
+        assert relation_of(older, newer) == "superseded", newer
+    for other in ("heron has zomuka as its search host.", "In crane the release host is called zomuka."):
+        assert relation_of(older, other) is None
+    assert relation_of("heron uses badola as a host.", "heron uses zomuka as a host.") is None

@@ -80,7 +80,19 @@ weekly daily monthly
 red green blue
 morning evening
 """
+_ATTRIBUTE = r"(?P<attribute>[^\W\d_][\w-]*(?: [^\W\d_][\w-]*){0,2}?)"
 _EXCLUSIVE = [frozenset(map(stem, line.split())) for line in _EXCLUSIVE_WORDS.strip().splitlines()]
+# Other wordings of "The port of heron is 8080."
+_ATTRIBUTES = [
+    re.compile(form.format(owner=r"(?P<owner>[^\s,]+)", value=r"(?P<value>[^\s,;]+?)", attribute=_ATTRIBUTE), _I)
+    for form in (
+        r"(?:for|in) {owner},? the {attribute} is (?:called |named )?{value}\.?",
+        r"{owner} uses {value} as (?:its|their|the) {attribute}\.?",
+        r"{owner} has {value} as (?:its |their |the )?{attribute}\.?",
+        r"{owner}['’]s {attribute} is (?:called |named )?{value}\.?",
+        r"we (?:agreed on|chose|decided on|settled on) {value} as the {attribute} (?:of|in|for) {owner}\.?",
+    )
+]
 _DISLIKE = re.compile(r"\bdislikes?\b", _I)
 _NO_LONGER = re.compile(
     r"\b(?:no longer|not? .{0,60}\b(?:any ?more|any longer)|\w+n['’]t .{0,60}\b(?:any ?more|any longer)|stopped"
@@ -178,6 +190,8 @@ class _Claim:
 def _claim(text: str) -> _Claim:
     verbs: set[str] = set()
     subject = ""
+    if found := next(filter(None, (form.fullmatch(text) for form in _ATTRIBUTES)), None):
+        text = f"The {found['attribute']} of {found['owner']} is {found['value']}."
     text = _DISLIKE.sub("does not like", text)
     for name, pattern in _CJK_WORDS.items():
         if re.search(pattern, text):
