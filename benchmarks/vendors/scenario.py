@@ -155,7 +155,7 @@ def _check_attack(vendor: RealVendor, gate: TcpGate | None, home: Path, report: 
     show_progress(vendor, "asking for an attack in its memory")
     set_up_home(vendor, gate, home)
     report.attack, problems = check_attack(
-        vendor, home, lambda: _wait_for_deliveries(home, vendor.name, _FAILURE_SECONDS)
+        vendor, home, lambda: wait_for_deliveries(home, vendor.name, _FAILURE_SECONDS)
     )
     report.problems += problems
 
@@ -170,7 +170,7 @@ def _check_outage(vendor: RealVendor, gate: TcpGate | None, home: Path, turns: i
     with memoranda.open(home) as memory, memory.session(source="cli") as session:
         for number in range(turns):
             if number == first_down:
-                _wait_for_deliveries(home, vendor.name, _SECONDS_PER_TURN * turns)
+                wait_for_deliveries(home, vendor.name, _SECONDS_PER_TURN * turns)
                 vendor.begin_outage() if gate is None else gate.close()
             if number == first_up:
                 _wait_for_failure(home, vendor.name)
@@ -181,7 +181,7 @@ def _check_outage(vendor: RealVendor, gate: TcpGate | None, home: Path, turns: i
             with session.turn(f"This is turn-{number:04}-of-many in our conversation.") as turn:
                 turn.done("Noted.")
             report.slowest_turn_seconds = max(report.slowest_turn_seconds, time.monotonic() - turn_began)
-        _wait_for_deliveries(home, vendor.name, _SECONDS_PER_TURN * turns)
+        wait_for_deliveries(home, vendor.name, _SECONDS_PER_TURN * turns)
     report.outage_seconds = time.monotonic() - began
     report.turns, report.turns_while_down = turns, first_up - first_down
     report.lost_answers = 0 if gate is None else gate.lost_answers
@@ -204,11 +204,18 @@ def compare_turns(arrived: list[int], turns: int) -> list[str]:
     return problems
 
 
-def _wait_for_deliveries(home: Path, provider: str, seconds: float) -> None:
+def wait_for_deliveries(home: Path, provider: str, seconds: float) -> None:
+    """Wait until nothing waits, turns included that the record has and the delivery thread has not read yet."""
     deadline = time.monotonic() + seconds
     with closing(Outbox(home)) as outbox:
-        while outbox.backlog(provider).waiting and time.monotonic() < deadline:
+        while _count_waiting(outbox, provider) and time.monotonic() < deadline:
             time.sleep(0.2)
+
+
+def _count_waiting(outbox: Outbox, provider: str) -> int:
+    """How many deliveries wait; the backlog alone does not count turns that are recorded and not queued."""
+    outbox.catch_up(provider)
+    return outbox.backlog(provider).waiting
 
 
 def _wait_for_failure(home: Path, provider: str) -> None:
@@ -223,6 +230,7 @@ def _wait_for_failure(home: Path, provider: str) -> None:
 
 def _undelivered(home: Path, provider: str) -> list[str]:
     with closing(Outbox(home)) as outbox:
+        outbox.catch_up(provider)
         backlog = outbox.backlog(provider)
     if not backlog:
         return []

@@ -1,18 +1,21 @@
 """The scenario of `make vendors`, with a small vendor instead of a real one."""
 
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import memoranda
 from benchmarks.vendors.real_vendor import CannotRun, RealVendor
 from benchmarks.vendors.run import find_vendors, format_report
-from benchmarks.vendors.scenario import FACTS, compare_turns, run_scenario
+from benchmarks.vendors.scenario import FACTS, compare_turns, run_scenario, wait_for_deliveries
 from memoranda.external.loading import discovery
 from memoranda.external.loading.discovery import DiscoveredProvider
 from memoranda.external.vendors.vendor import Turn
 from tests.cases import cases
+from tests.external.diary import diary_home
 from tests.external.vendors.acme import AcmeDouble, AcmeProvider, AcmeVendor
 from tests.external.vendors.vendor_contract import SECRET
 
@@ -135,3 +138,17 @@ def test_every_module_of_a_vendor_can_be_run() -> None:
     for kinds in find_vendors([]).values():
         assert kinds
         assert {kind.name for kind in kinds} <= names
+
+
+@pytest.mark.slow
+def test_waiting_counts_turns_that_are_recorded_and_not_queued(tmp_path: Path) -> None:
+    """The delivery thread of a busy machine reads the record later than the check looks at the outbox."""
+    home = diary_home(tmp_path)
+    with memoranda.open(home) as memory, memory.session() as session:
+        # Closed before the turn: nothing reads the record until the next session.
+        session.external.close()
+        with session.turn("a turn that is only recorded") as turn:
+            turn.done("yes")
+        began = time.monotonic()
+        wait_for_deliveries(home, "diary", 0.5)
+        assert time.monotonic() - began >= 0.5
