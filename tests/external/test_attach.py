@@ -13,6 +13,7 @@ import memoranda
 from memoranda.external import attach
 from memoranda.external.delivery import Delivery
 from memoranda.external.health import read_status
+from memoranda.external.holographic import HolographicProvider
 from memoranda.external.outbox.jobs import Found
 from memoranda.external.outbox.record_feed import JobContent, RecordFeed
 from memoranda.home import config
@@ -62,6 +63,27 @@ def test_a_provider_that_hangs_at_its_start_is_waited_for_once(
     source.write_text(source.read_text().replace("time.sleep(200)", "time.sleep(0.4)"))
     wait_until(lambda: "There is a diary." in _begin(home)[1], GIVE_UP)
     assert not read_status(home, "diary").late_start
+
+
+@pytest.mark.slow
+def test_a_session_waits_until_a_local_provider_has_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it was late before: a busy machine must not begin a session without its tools and its prompt."""
+    home = Home.at(tmp_path)
+    config.set_value(home, "memory.provider", "holographic")
+    _set(tmp_path, begin_seconds=0.1)
+    start = HolographicProvider.initialize
+
+    def start_late(self: HolographicProvider, session_id: str, **facts: Any) -> None:
+        time.sleep(0.7)
+        start(self, session_id, **facts)
+
+    monkeypatch.setattr(HolographicProvider, "initialize", start_late)
+    for _ in range(2):
+        with memoranda.open(tmp_path) as memory:
+            session = memory.session()
+            assert "fact_store" in [tool.name for tool in session.tools]
+            assert "fact_store" in session.prompt
+            session.external.close()
 
 
 def test_a_provider_that_is_late_joins_the_session_when_it_is_ready(tmp_path: Path) -> None:

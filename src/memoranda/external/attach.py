@@ -5,7 +5,8 @@ cannot be loaded, the session continues without it and the log says why; turns a
 and are delivered once the provider works again.
 
 A session waits only briefly for a provider that was late the last time. Whether it was late is remembered in this
-process, and across processes in the provider's status file.
+process, and across processes in the provider's status file. A local provider is late only because the machine is busy,
+so a session waits for it as long as its start may take, every time.
 """
 
 import logging
@@ -19,7 +20,7 @@ from memoranda.errors import ProviderError
 from memoranda.external.external_memory import ExternalMemory, MemoryChange, guarded
 from memoranda.external.guarded_call import CallResult
 from memoranda.external.health import read_status
-from memoranda.external.loading.discovery import find_by_name
+from memoranda.external.loading.discovery import find_by_name, is_local
 from memoranda.external.loading.loader import load
 from memoranda.external.loading.setup import fields_of, read_settings
 from memoranda.external.manager import LOCK_TIMEOUT, MemoryManager
@@ -102,7 +103,10 @@ def _begin(manager: MemoryManager, start: SessionStart, external: ExternalMemory
     """Start a provider in the background; returns a function that waits for it as long as a session may wait."""
     started_at = time.monotonic()
     home, name, limit = manager.home, manager.name, manager.settings.begin_seconds
-    timeout = _start_timeout(home, name, limit)
+    if is_local(name):
+        timeout = limit = max(limit, manager.settings.start_seconds)
+    else:
+        timeout = _start_timeout(home, name, limit)
 
     def find() -> tuple[MemoryProvider, Mapping[str, Any]]:
         provider = _find_provider(home, name)

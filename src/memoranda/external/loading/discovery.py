@@ -55,6 +55,9 @@ class DiscoveredProvider:
     data_files: tuple[str, ...] = ()
     """Patterns of a bundled provider's files: a home that has one is checked by it, whether or not it is in use."""
 
+    is_local: bool = False
+    """It starts without a network, a model or another program, so a session waits until it has started."""
+
     own_thread: bool = False
     """A plugin written for Hermes that starts threads: it takes turns in one, so their delivery cannot be monitored."""
 
@@ -75,6 +78,7 @@ BUNDLED = (
         "memoranda.external.holographic:HolographicProvider",
         "Facts with entities and trust in a file on this machine; needs nothing else.",
         data_files=("holographic.cache/*.db*",),
+        is_local=True,
     ),
     _vendor("honcho", "HonchoProvider", "A model of the user, in Honcho's cloud or on a server of your own."),
     _vendor(
@@ -123,6 +127,11 @@ def discover(home: Path) -> dict[str, DiscoveredProvider]:
             qualified = f"{provider.origin}:{provider.name}"
             found.setdefault(qualified, replace(provider, name=qualified))
     return dict(sorted(found.items()))
+
+
+def is_local(name: str) -> bool:
+    """Whether a name means a bundled provider that needs nothing but this machine."""
+    return any(provider.name == name and provider.is_local for provider in BUNDLED)
 
 
 def find_by_name(home: Path, name: str) -> DiscoveredProvider | None:
