@@ -143,7 +143,7 @@ def test_a_summary_that_is_nonsense_becomes_an_extract_and_says_so(
         turn = 0
         while not talk.compressions and turn < 60:
             known = talk.recorded()
-            talk.agent.turn(f"We decided on plan {turn}: the crates of row {turn} go to /srv/store/{turn}. " * 8)
+            talk.agent.turn(f"We decided on plan {turn}: the crates of row {turn} go to /srv/store/{turn}. " * 24)
             turn += 1
         assert talk.recorded()[: len(known)] == known
         assert len(talk.recorded()) == 2 * turn

@@ -16,6 +16,7 @@ from memoranda.storage.sqlite.database import Database
 from tests.conftest import tree
 from tests.forked import Forked, Say, forking, in_child
 from tests.storage.orphaned_stores import LOSSES, killed_store
+from tests.strikes import Strikes
 
 NOTES = Schema(1, (Table("notes", "Notes.", (Column("id", "numbered"), Column("text", "text"))),), ())
 
@@ -95,9 +96,9 @@ def test_an_empty_log_is_ignored(tmp_path: Path, file: bool) -> None:
 
 
 @pytest.mark.slow
-def test_a_store_that_others_make_at_this_moment_is_not_taken_for_lost(tmp_path: Path) -> None:
+def test_a_store_that_others_make_at_this_moment_is_not_taken_for_lost(tmp_path: Path, strikes: Strikes) -> None:
     """Its file has content before it has a log."""
-    for turn in range(10):
+    for turn in range(strikes(32)):
         path = tmp_path / str(turn) / "state.db"
 
         def make(say: Say, path: Path = path) -> None:

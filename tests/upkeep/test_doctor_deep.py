@@ -27,7 +27,8 @@ from memoranda.upkeep.doctor import examine
 from tests.cli.terminal import Terminal
 from tests.conftest import tree
 from tests.damaged_homes import HARMLESS_DAMAGES, HEADER_DAMAGES, LOST_FILES, fill_home, read_messages
-from tests.damaged_parts import PART_DAMAGES, fill_parts, read_parts
+from tests.damaged_parts import PART_DAMAGES, Parts, fill_parts, read_parts
+from tests.examples import is_full_run
 from tests.timing import GIVE_UP
 from tests.torture.damaged_copies import (
     ALL_DAMAGES,
@@ -52,7 +53,7 @@ def _flip(path: Path, text: bytes) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.torture)])
 @pytest.mark.parametrize("kind", ALL_DAMAGES)
 def test_no_damage_alters_a_message_unnoticed(tmp_path: Path, kind: str, seed: int) -> None:
     """Every message is intact, marked, or known to be lost; and rows that exist are saved."""
@@ -78,15 +79,23 @@ def test_damaged_copies_are_counted(tmp_path: Path) -> None:
     assert set(choose_kinds(100, 1)) == {*ALL_DAMAGES, *PART_DAMAGES}
 
 
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Parts]:
+    """A home with deliveries and changes, which tests copy, and what reading it says."""
+    directory = tmp_path_factory.mktemp("parts")
+    fill_parts(directory / "original")
+    shutil.copytree(directory / "original", directory / "read")
+    return directory / "original", read_parts(directory / "read")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", PART_DAMAGES)
-def test_no_damage_alters_or_loses_a_delivery_or_a_change_unnoticed(tmp_path: Path, kind: str) -> None:
+def test_no_damage_alters_or_loses_a_delivery_or_a_change_unnoticed(
+    tmp_path: Path, parts: tuple[Path, Parts], kind: str
+) -> None:
     """What a provider receives and what the journals say is as it was written, or the doctor reports it."""
-    original = tmp_path / "original"
-    fill_parts(original)
-    shutil.copytree(original, tmp_path / "read")
-    said = read_parts(tmp_path / "read")
-    for seed in range(3):
+    original, said = parts
+    for seed in range(3 if is_full_run() else 1):
         copy = tmp_path / f"copy{seed}"
         shutil.copytree(original, copy)
         PART_DAMAGES[kind](copy, random.Random(seed))

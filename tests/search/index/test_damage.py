@@ -156,7 +156,7 @@ def test_damage_that_is_met_in_the_middle_of_a_search_is_answered_around(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 7])
+@pytest.mark.parametrize("seed", [0, pytest.param(7, marks=pytest.mark.torture)])
 def test_every_page_overwritten_in_turn_while_others_append(tmp_path: Path, sessions: SessionStore, seed: int) -> None:
     """No append fails, every search finds what was acknowledged before it, and the index ends undamaged."""
     words = random.Random(1).sample(range(10_000), 300)

@@ -22,6 +22,7 @@ from memoranda.search.index.search_index import SearchIndex
 from tests.examples import is_full_run
 from tests.forked import forking, in_child
 from tests.search.index.conftest import ids
+from tests.strikes import Strikes
 from tests.timing import GIVE_UP, wait_until
 
 _CATCH_UP = """
@@ -274,12 +275,12 @@ print("done")
 
 
 @pytest.mark.slow
-def test_threads_survive_that_the_file_is_replaced(tmp_path: Path) -> None:
+def test_threads_survive_that_the_file_is_replaced(tmp_path: Path, strikes: Strikes) -> None:
     """No thread closes a connection that another one uses, which would crash the process."""
     with open_store(tmp_path / "state.db") as sessions:
         _fill(sessions, 50)
     child = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", _REPLACE_THE_FILE, str(tmp_path), "100"],
+        [sys.executable, "-X", "faulthandler", "-c", _REPLACE_THE_FILE, str(tmp_path), str(strikes(200))],
         capture_output=True, text=True, timeout=GIVE_UP, check=False,
     )  # fmt: skip
     assert (child.returncode, child.stdout) == (0, "done\n"), child.stderr

@@ -70,6 +70,7 @@ def test_a_restored_home_has_the_same_contents(tmp_path: Path, passphrase: str |
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_passphrases")
 def test_a_wrong_passphrase_restores_nothing(tmp_path: Path) -> None:
     """And says so; without a passphrase it is asked for."""
     _fill(tmp_path / "home")

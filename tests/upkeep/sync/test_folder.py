@@ -175,9 +175,9 @@ def test_what_else_is_in_the_folder_is_ignored(pair: list[Machine], folder: Path
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_passphrases")
 def test_a_passphrase_encrypts_the_folder(pair: list[Machine], folder: Path) -> None:
     """Without it, with another one, and with a plain bundle among them, the error says what is wrong."""
-    pytest.importorskip("pyrage", reason="the extra 'encryption'")
     a, b = pair
     tell(a.db, "s1", ["the plum cake"])
     a.sync(passphrase="right")
