@@ -1,6 +1,6 @@
 """A long conversation over real HTTP, killed again and again: nothing acknowledged is lost, and the prefix holds.
 
-It has 72 turns in `make test-all` and 200 in `make torture`.
+It has 84 turns in `make test-all` and 200 in `make torture`.
 """
 
 import json
@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1000)]
 
 ROOT = Path(__file__).parent.parent
 SEED = 7
-_FEWER_TURNS = 72
+_FEWER_TURNS = 84
 _SUMMARY = re.compile(re.escape(HEADER.partition("{")[0]) + r"(\d+ to \d+)")
 _FENCE = "<memory-context>"
 
@@ -101,7 +101,7 @@ def test_it_was_killed_everywhere_and_reached_its_end(run: FinishedRun, memory: 
     turns = conversation_process.turns(memory.sessions)
     assert [turn for (turn, _), done in turns if done] == list(range(run.turns))
     assert len([turn for turn, done in turns if not done]) > run.kills // 4
-    assert len(memory.sessions.get_compression_lineage(story.FIRST_SESSION)) > 3
+    assert len(memory.sessions.get_compression_lineage(story.FIRST_SESSION)) > (3 if run.turns == story.TURNS else 2)
     with memory.sessions.engine.reading() as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
 

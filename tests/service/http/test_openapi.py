@@ -109,7 +109,7 @@ def test_schemathesis_finds_no_fault_of_the_service(tmp_path: Path) -> None:
 
 
 def _write_config(directory: Path) -> Path:
-    """Ask Schemathesis to read no configuration of the machine."""
+    """Ask Schemathesis to read no configuration of the machine, and to try other methods only in a full run."""
     path = directory / "schemathesis.toml"
-    path.write_text("")
+    path.write_text("" if is_full_run() else "[phases.coverage]\nunexpected-methods = []\n")
     return path
