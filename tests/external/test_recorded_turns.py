@@ -9,7 +9,14 @@ import pytest
 
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.external.outbox.record_feed import RecordFeed
-from memoranda.external.outbox.recorded_turns import TurnMarks, completed_messages, completed_turns, ids_of, read_turn
+from memoranda.external.outbox.recorded_turns import (
+    LATEST,
+    TurnMarks,
+    completed_messages,
+    completed_turns,
+    ids_of,
+    read_turn,
+)
 from memoranda.memory.record.message_rows import DONE, TURN
 from memoranda.memory.record.notifications import FeedHeads
 from memoranda.memory.record.store import SessionStore, open_store
@@ -71,6 +78,20 @@ def test_turns_are_found_behind_a_place_in_the_order_of_their_answers(store: Ses
         {"role": "assistant", "content": "answer 1"},
     ]
     assert _found(store, place=store.feed.head().message) == []
+
+
+@pytest.mark.parametrize("between", [0, 1_200])
+def test_a_turn_is_found_by_a_program_that_does_not_know_its_number(store: SessionStore, between: int) -> None:
+    """The latest question of its session began it, also one of the same commit, or long ago."""
+    turns = TurnMarks(lambda: store, ["p"])
+    _say(store, turns, "s", 0, "left")
+    _say(store, turns, "s", 0, "asked")
+    store.messages.append_messages("t", [{"role": "user", "content": "beside", TURN: 0}] * between)
+    steps = [("step", False), ("answer", True)]
+    rows = [{"role": "assistant", "content": text, **turns.mark(LATEST, done=done)} for text, done in steps]
+    store.messages.append_messages("s", rows)
+    ((_, _, turn),) = _found(store)
+    assert [message["content"] for message in turn["messages"]] == ["asked", "step", "answer"]
 
 
 def test_a_turn_across_the_place_is_found_whole(store: SessionStore) -> None:

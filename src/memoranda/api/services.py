@@ -80,6 +80,8 @@ class HomeServices:
         self._summarize = summarize
         self._opening = ForkLock()
         self._external: set[ExternalMemory] = set()
+        # The sessions of frameworks' conversations that are open, by id.
+        self.conversations: dict[str, Any] = {}
         self._db: SessionDB | None = None
         self._views: dict[str | None, SessionDB] = {}
         self._memories: CuratedMemories | None = None

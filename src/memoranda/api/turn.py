@@ -1,7 +1,6 @@
 """One turn of a session: the user's message is durable before anything else happens, the answer when it is done."""
 
 import threading
-import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -44,19 +43,10 @@ class Turn:
         self._external = session.external
         question = {"role": "user", "content": text, **self._external.mark()}
         (self.message_id,) = record([question if external_id is None else {**question, "external_id": external_id}])
-        began = time.time()
-        note, recalled = session.note_of_changes(), ""
-        self._query = ""
         # Read back from the record: what redaction removed there must not reach an external memory either.
         self._question = session.recorded_message(self.message_id).get("content")
-        recent = session.recent_work(plain_text(self._question))
-        if self._external.active:
-            self._query = plain_text(self._question)
-            recalled = self._external.begin_turn(self._query, session.id, session.next_turn_number)
-        session.note_recall(recalled)
-        self._recalled = "\n\n".join(filter(None, (note, recent, recalled)))
-        if note or recent or self._external.active:
-            session.log_recall(self.message_id, plain_text(self._question), note, recalled, began, recent)
+        self._query = plain_text(self._question)
+        self._recalled = session.recall(self._query, self.message_id)
 
     @property
     def messages(self) -> "list[ChatMessage]":

@@ -207,7 +207,8 @@ def test_the_hook_and_the_tools_work_as_the_sdk_calls_them(memory: memoranda.Mem
     (hook,) = recall_hooks(memory, seconds=GIVE_UP)["UserPromptSubmit"][0].hooks
 
     def ask(prompt: str, session: str) -> Any:
-        return asyncio.run(hook({"prompt": prompt, "session_id": session}, None, {}))
+        file = f"/home/ana/.claude/projects/p/{session}.jsonl"
+        return asyncio.run(hook({"prompt": prompt, "session_id": session, "transcript_path": file}, None, {}))
 
     assert "thermostat" in ask(_PROMPT, "two")["hookSpecificOutput"]["additionalContext"]
     assert ask(_PROMPT, "one") == {} == ask("Write a haiku about submarines.", "two")

@@ -5,7 +5,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, TypedDict, cast
 
 import pytest
 
@@ -233,8 +233,7 @@ def test_a_graph_is_interrupted_and_resumed_after_the_home_was_closed(tmp_path: 
         assert texts == ["The oolong tea is in Kyoto.", "Noted. (0 known)", "approved: yes"]
         again = _chat_graph(memory, ["In Kyoto."]).invoke({"messages": [HumanMessage("Where is the oolong?")]}, _THREAD)
         assert again["messages"][-1].content == "In Kyoto. (1 known)"
-        # Checkpoints are opaque: nothing of them is in the record, and no search finds them.
-        assert not memory.services.has_record or memory.search("oolong")["count"] == 0
+        assert [hit["source"] for hit in memory.search("oolong")["results"]] == ["langgraph"]
 
 
 def test_time_travel_forks_a_thread_and_keeps_its_history(memory: memoranda.Memory) -> None:
@@ -325,3 +324,34 @@ def test_processes_and_threads_write_to_one_thread_id(tmp_path: Path) -> None:
             process.rest()
         expected = [first + each for first in (1_000, 2_000, 3_000, 4_000) for each in range(40)]
         assert sorted(_values(saver)) == expected
+
+
+def _chat(saver: MemorandaSaver, question: str, answer: str, thread: Any = _THREAD) -> list[Any]:
+    builder = StateGraph(MessagesState)
+    builder.add_node("answer", lambda _: {"messages": [AIMessage(answer)]})
+    builder.add_edge(START, "answer")
+    graph = builder.compile(checkpointer=saver)
+    return list(graph.invoke(cast("Any", {"messages": [HumanMessage(question)]}), thread)["messages"])
+
+
+def test_the_messages_in_checkpoints_are_a_conversation_of_the_record(memory: memoranda.Memory) -> None:
+    """Each is recorded once and found, without its credentials; the state of the graph is as it was."""
+    saver, secret = MemorandaSaver(memory), "sk-ant-abcDEF0123456789abcDEF0123"
+    _chat(saver, f"The oven shows error E17, my key is {secret}.", "Replace its thermostat.")
+    assert secret in _chat(saver, "Where is it?", "Behind the door.")[0].content
+    (found,) = memory.search("thermostat E17")["results"]
+    assert found["source"] == "langgraph" and found["session_id"] == "langgraph:t"
+    said = memory.sessions.get_messages("langgraph:t")
+    assert [each["role"] for each in said] == ["user", "assistant"] * 2 and secret not in str(said)
+
+
+def test_a_deleted_thread_is_not_found_and_one_that_is_not_recorded_never_was(memory: memoranda.Memory) -> None:
+    """The conversations of other threads and users stay."""
+    other: Any = {"configurable": {"thread_id": "u"}}
+    _chat(MemorandaSaver(memory), "The oven is cold.", "Light it.")
+    _chat(MemorandaSaver(memory), "The mixer is loud.", "Oil it.", other)
+    _chat(MemorandaSaver(memory.for_user("ana")), "The oven is new.", "Good.")
+    _chat(MemorandaSaver(memory, record=False), "The fridge is warm.", "Shut it.", {"configurable": {"thread_id": "v"}})
+    MemorandaSaver(memory).delete_thread("t")
+    assert [memory.search(each)["count"] for each in ("oven", "mixer", "fridge")] == [0, 1, 0]
+    assert memory.for_user("ana").search("oven")["count"] == 1

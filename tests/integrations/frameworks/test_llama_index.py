@@ -27,8 +27,8 @@ from llama_index.core.llms.llm import ToolSelection
 from llama_index.core.memory import Memory
 from llama_index.core.storage.chat_store.base_db import MessageStatus
 
+from memoranda.integrations.frameworks import prompt_recall
 from memoranda.integrations.frameworks.llama_index import SOURCE, MemorandaBlock, MemorandaChatStore, memory_tools
-from memoranda.integrations.frameworks.recorded_session import RecordedSession
 
 _ACTIVE, _ARCHIVED = MessageStatus.ACTIVE, MessageStatus.ARCHIVED
 
@@ -149,13 +149,13 @@ def test_an_agent_continues_its_conversation_with_memory(
     model = _ScriptedModel()
     model.replies = [("memory", fact), "Saved.", "Waves.", RuntimeError("down"), "Yes."]
     searches: list[str] = []
-    recall = RecordedSession.recall
+    recall = prompt_recall.recall
 
-    def count_searches(session: RecordedSession, prompt: str, seconds: float) -> str:
+    def count_searches(memory: memoranda.Memory, prompt: str, *arguments: Any, **options: Any) -> str:
         searches.append(prompt)
-        return recall(session, prompt, seconds)
+        return recall(memory, prompt, *arguments, **options)
 
-    monkeypatch.setattr(RecordedSession, "recall", count_searches)
+    monkeypatch.setattr(prompt_recall, "recall", count_searches)
 
     async def main() -> None:
         agent = FunctionAgent(tools=memory_tools(memory), llm=model, streaming=True)

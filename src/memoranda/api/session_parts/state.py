@@ -5,6 +5,7 @@ model, section by section.
 """
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -117,14 +118,25 @@ class SessionState:
         self._turn_number = self.record.count_turns() if self._turn_number is None else self._turn_number + 1
         return self._turn_number
 
-    def note_recall(self, recalled: str) -> None:
-        """Note at the start of a turn what the providers recalled into it: text that is not trusted."""
+    def recall(self, prompt: str, message_id: int | None = None) -> str:
+        """What is added to the prompt of a turn: changes of memory, the last work, what the providers recall.
+
+        Each is a fenced block. What the providers recall is untrusted text for the rest of the turn. `message_id` is
+        the number of the prompt in the record, if it is known.
+        """
+        began = time.time()
+        note, recent, recalled = self.frozen.changes.note(), self.recent_work(prompt), ""
+        if self.external.active:
+            recalled = self.external.begin_turn(prompt, self.id, self.next_turn_number)
         self.untrusted.called.clear()
         names = self.services.config.providers if recalled else ()
         self.untrusted.recalled = tuple(f"provider {name}" for name in names)
+        if note or recent or self.external.active:
+            self.log_recall(message_id, prompt, note, recalled, began, recent)
+        return "\n\n".join(filter(None, (note, recent, recalled)))
 
     def log_recall(
-        self, message_id: int, prompt: str, note: str, recalled: str, began: float, recent: str = ""
+        self, message_id: int | None, prompt: str, note: str, recalled: str, began: float, recent: str = ""
     ) -> None:
         """Log what the prompt of a turn received: that there was a note of changes, and what the providers recalled.
 
@@ -145,10 +157,6 @@ class SessionState:
             text=fenced_text(recalled),
         )
 
-    def note_of_changes(self) -> str:
-        """A fenced note for the user's next message: what others saved or removed since the prompt was built."""
-        return self.frozen.changes.note()
-
     def curate_if_due(self) -> None:
         """Let the curator tidy up after a session, if the settings say so; a failure is logged and costs nothing."""
         if self.services.config.curate.mode == "auto":
@@ -158,7 +166,7 @@ class SessionState:
 
     def recent_work(self, prompt: str) -> str:
         """A fenced block for a prompt that asks to continue: the last conversations of this project; "" for others."""
-        if not asks_to_continue(prompt):
+        if not asks_to_continue(prompt) or not self.services.has_record:
             return ""
         from memoranda.api.recent import recent_for_prompt
 

@@ -9,9 +9,8 @@ record from its stored position finds it. An unfinished turn has no such mark on
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from memoranda.external.message_text import plain_text
 from memoranda.external.outbox.jobs import Found
-from memoranda.memory.record.message_rows import DONE, TURN, as_chat
+from memoranda.memory.record.message_rows import DONE, TURN, as_chat, text_of
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore
 from memoranda.storage.position import Position
@@ -21,6 +20,10 @@ Message = dict[str, Any]
 PRIMARY = "primary"
 # The mark of a turn's first message, whose own number is not known before it is recorded.
 _BEGINS = 0
+LATEST = -1
+"""The mark of a step of the turn that the session's latest question began, for a program that has not its number."""
+# The question of a turn is usually among so many messages before its answer.
+_NEAR = 1_000
 
 
 class TurnMarks:
@@ -67,8 +70,21 @@ def completed_turns(store: SessionStore, store_ids: Collection[str], provider: s
     return [
         Found(turn_key(end["session_id"], begin), "turn", end["session_id"], begin, end["id"])
         for end in ends
-        if (begin := turn_mark(end)) and is_for(provider, end.get(DONE), store_ids)
+        if is_for(provider, end.get(DONE), store_ids) and (begin := _begin_of(store, end))
     ]
+
+
+def _begin_of(store: SessionStore, end: Message) -> int | None:
+    """The number of the message that began the turn which a message ends."""
+    mark, last, session = turn_mark(end), end["id"], end["session_id"]
+    if mark != LATEST:
+        return mark
+    near = store.messages.get_messages_with(TURN, first_id=last - _NEAR, last_id=last)
+    for messages in (near, store.messages.get_messages(session, include_inactive=True)):
+        for each in reversed(messages):
+            if each["id"] < last and each["session_id"] == session and turn_mark(each) == _BEGINS:
+                return int(each["id"])
+    return None
 
 
 def turn_key(session_id: str, first_message: int | None) -> str:
@@ -93,11 +109,11 @@ def read_turn(
         # A message whose text was redacted has lost its mark.
         ends = filter(None, (store.messages.get_message(number) for number in (first, last)))
         found = {message["id"]: message for message in ends}
-    found |= {message["id"]: message for message in steps if turn_mark(message) == first}
+    found |= {message["id"]: message for message in steps if turn_mark(message) in (first, LATEST)}
     messages = [found[number] for number in sorted(found) if found[number]["session_id"] in chain]
     if not messages or (messages[0]["id"], messages[-1]["id"]) != (first, last) or messages[0]["role"] != "user":
         return None
-    question, answer = plain_text(messages[0]["content"]), plain_text(messages[-1]["content"])
+    question, answer = text_of(messages[0]["content"]), text_of(messages[-1]["content"])
     context = str(messages[-1].get(DONE)).rpartition(" ")[2].partition("/")[2] or PRIMARY
     args = {"user_content": question, "assistant_content": answer}
     chat = [as_chat(message) for message in messages]

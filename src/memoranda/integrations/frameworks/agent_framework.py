@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from memoranda.agent.model_messages import INTERRUPTED_CALL
 from memoranda.integrations.frameworks import blocking_calls, prompt_recall
-from memoranda.integrations.frameworks.blocking_calls import call_tool_outside_the_loop
 from memoranda.integrations.frameworks.missing_framework import missing_framework
 from memoranda.integrations.frameworks.recorded_session import RecordedSession, answer_calls, as_message, tool_call
 from memoranda.memory.record.framework_objects import original_of
@@ -102,19 +101,22 @@ class MemorandaContext(ContextProvider):
         if block := await blocking_calls.read(recorded.recall, question, self._seconds):
             context.extend_messages(self, [Message("user", [block])])
         if self._tools:
-            context.extend_tools(self.source_id, memory_tools(self._memory))
+            context.extend_tools(self.source_id, await blocking_calls.read(_tools_of, recorded))
 
 
 def memory_tools(memory: "Memory") -> list[FunctionTool]:
-    """The memory tools as function tools of the framework."""
+    """The memory tools, and those of the providers, as function tools of the framework."""
+    return _tools_of(RecordedSession.of(memory, SOURCE))
 
+
+def _tools_of(session: RecordedSession) -> list[FunctionTool]:
     def wrap(tool: "Tool") -> FunctionTool:
         async def call(**arguments: Any) -> str:
-            return await call_tool_outside_the_loop(memory, tool.name, arguments)
+            return await blocking_calls.run_to_end(session.call, tool.name, arguments)
 
         return FunctionTool(name=tool.name, description=tool.description, func=call, input_model=tool.parameters)
 
-    return [wrap(tool) for tool in memory.tools]
+    return [wrap(tool) for tool in session.tools]
 
 
 def _session(memory: "Memory", session_id: str | None) -> RecordedSession:

@@ -11,13 +11,12 @@ Needs the package claude-agent-sdk (extra `claude-agent`).
 
 import json
 from collections.abc import Sequence
-from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from memoranda.importers.chat_messages import parse_timestamp
 from memoranda.integrations.frameworks import blocking_calls, prompt_recall
-from memoranda.integrations.frameworks.recorded_session import as_message, split_names
+from memoranda.integrations.frameworks.recorded_session import RecordedSession, as_message, split_names
 from memoranda.memory.record.framework_objects import join_names, original_of
 from memoranda.support.projects import project_of
 
@@ -98,9 +97,12 @@ class MemorandaSessionStore:
         session_id, db = self._id(key), self._memory.sessions
         if db.get_session(session_id) is None:
             self._create_session(db, key, session_id, entries)
-        db.append_messages(session_id, [_message(entry) for entry in entries])
-        if not key.get("subpath"):
-            _set_title(db, session_id, entries)
+        rows = [_message(entry) for entry in entries]
+        if key.get("subpath"):
+            db.append_messages(session_id, rows)
+            return
+        RecordedSession(self._memory, SOURCE, session_id).append(rows)
+        _set_title(db, session_id, entries)
 
     def _create_session(
         self, db: "SessionDB", key: "SessionKey", session_id: str, entries: "Sequence[SessionStoreEntry]"
@@ -172,9 +174,11 @@ def recall_hooks(
     from claude_agent_sdk import HookMatcher  # noqa: PLC0415
 
     async def add_recall(hook_input: Any, tool_use_id: str | None, context: Any) -> Any:
-        prompt, session = str(hook_input.get("prompt") or ""), str(hook_input.get("session_id") or "")
-        own = await blocking_calls.read(_stored_id, memory, session)
-        text = await blocking_calls.read(partial(prompt_recall.recall, seconds=seconds), memory, prompt, own)
+        # The name of the directory of a transcript is the key of its project.
+        project = Path(str(hook_input.get("transcript_path") or "")).parent.name
+        own = join_names(_FRAMEWORK, memory.user, project, str(hook_input.get("session_id") or ""))
+        session = RecordedSession(memory, SOURCE, own)
+        text = await blocking_calls.read(session.recall, str(hook_input.get("prompt") or ""), seconds)
         if not text:
             return {}
         return {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": text}}
@@ -183,27 +187,20 @@ def recall_hooks(
 
 
 def memory_server(memory: "Memory") -> "McpSdkServerConfig":
-    """The memory tools as an MCP server in this process, for `ClaudeAgentOptions(mcp_servers=…)`."""
+    """The memory tools, and those of the providers, as an MCP server, for `ClaudeAgentOptions(mcp_servers=…)`."""
     from claude_agent_sdk import SdkMcpTool, create_sdk_mcp_server  # noqa: PLC0415
+
+    session = RecordedSession.of(memory, SOURCE)
 
     def wrap(tool: "Tool") -> "SdkMcpTool[Any]":
         async def call(arguments: dict[str, Any]) -> dict[str, Any]:
-            answer = await blocking_calls.run_to_end(memory.call, tool.name, arguments)
-            text = json.dumps(answer, ensure_ascii=False)
-            return {"content": [{"type": "text", "text": text}], "is_error": not answer.get("success", True)}
+            text = await blocking_calls.run_to_end(session.call, tool.name, arguments)
+            failed = not json.loads(text).get("success", True)
+            return {"content": [{"type": "text", "text": text}], "is_error": failed}
 
         return SdkMcpTool(tool.name, tool.description, tool.parameters, call)
 
-    return create_sdk_mcp_server("memoranda", tools=[wrap(tool) for tool in memory.tools])
-
-
-def _stored_id(memory: "Memory", claude_session: str) -> str:
-    """The id of a session in the record by the id that Claude gave it, in whatever project; "" when it has none."""
-    if not claude_session or not memory.services.has_record:
-        return ""
-    rows = memory.sessions.search_sessions_by_id(quote(claude_session, safe=""), limit=50)
-    found = (row["id"] for row in rows if row["source"] == SOURCE)
-    return next((each for each in found if split_names(each)[1:] == [claude_session]), "")
+    return create_sdk_mcp_server("memoranda", tools=[wrap(tool) for tool in session.tools])
 
 
 def _message(entry: "SessionStoreEntry") -> dict[str, Any]:

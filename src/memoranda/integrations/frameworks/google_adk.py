@@ -21,7 +21,6 @@ from uuid import uuid4
 from memoranda.agent.model_messages import INTERRUPTED_CALL
 from memoranda.errors import SessionChangedError
 from memoranda.integrations.frameworks import blocking_calls, prompt_recall
-from memoranda.integrations.frameworks.blocking_calls import call_tool_outside_the_loop
 from memoranda.integrations.frameworks.missing_framework import missing_framework
 from memoranda.integrations.frameworks.recorded_session import (
     RecordedSession,
@@ -66,8 +65,6 @@ SOURCE = "google-adk"
 # Names of a session's fields that hold its state begin with this.
 _STATE = "adk_state:"
 _ALL, _PAGE = 100_000, 500
-# How many turns at the same time keep what was recalled for them.
-_INVOCATIONS = 1000
 _log = logging.getLogger(__name__)
 
 
@@ -181,7 +178,7 @@ class MemorandaSessionService(BaseSessionService):
             # The check is repeated under the lock of the session: another process may have appended meanwhile.
             (last,) = StatefulAppend(recorded.memory.sessions.messages).append_with_state(
                 recorded.id,
-                [_message(event)],
+                recorded.mark_turns([_message(event)]),
                 last_seen=None if seen is None else int(seen),
                 extra_fields={f"{_STATE}{key}": own[key] for key in own},
                 items=[
@@ -192,6 +189,7 @@ class MemorandaSessionService(BaseSessionService):
         except SessionChangedError as error:
             raise _stale(session) from error
         session._storage_update_marker = str(last)
+        recorded.deliver()
 
     def _session(self, app_name: str, user_id: str, session_id: str, state: dict[str, Any], updated: float) -> Session:
         app, user = _stored_state(self._memory, app_name), _stored_state(self._memory.for_user(user_id), app_name)
@@ -274,21 +272,14 @@ class RecallTool(BaseTool):
         super().__init__(name="recall", description="recall")
         self._memory = _without_user(memory)
         self._seconds = seconds
-        # By invocation: all model calls of one turn get the same.
-        self._latest: dict[str, str] = {}
 
     async def process_llm_request(self, *, tool_context: Any, llm_request: "LlmRequest") -> None:
         """Put what is recalled behind the user's message, in the request only."""
-        invocation = tool_context.invocation_id
-        if invocation not in self._latest:
-            parts = (tool_context.user_content.parts if tool_context.user_content else None) or []
-            prompt = "\n".join(part.text for part in parts if part.text)
-            session = tool_context.session
-            recorded = _recorded(self._memory, session.app_name, session.user_id, session.id)
-            self._latest[invocation] = await blocking_calls.read(recorded.recall, prompt, self._seconds)
-            while len(self._latest) > _INVOCATIONS:
-                del self._latest[next(iter(self._latest))]
-        block = self._latest.get(invocation)
+        parts = (tool_context.user_content.parts if tool_context.user_content else None) or []
+        prompt = "\n".join(part.text for part in parts if part.text)
+        session = tool_context.session
+        recorded = _recorded(self._memory, session.app_name, session.user_id, session.id)
+        block = await blocking_calls.read(recorded.recall, prompt, self._seconds, tool_context.invocation_id)
         if not block:
             return
         for number in reversed(range(len(llm_request.contents))):
@@ -300,9 +291,9 @@ class RecallTool(BaseTool):
 
 
 def memory_tools(memory: "Memory") -> list[BaseTool]:
-    """The memory tools for an agent; each call acts for the user of its session."""
+    """The memory tools, and those of the providers, for an agent; each call acts in its session, for its user."""
     home = _without_user(memory)
-    return [_MemoryTool(home, tool) for tool in home.tools]
+    return [_MemoryTool(home, tool) for tool in RecordedSession.of(home, SOURCE).tools]
 
 
 class _MemoryTool(BaseTool):
@@ -317,8 +308,9 @@ class _MemoryTool(BaseTool):
         )
 
     async def run_async(self, *, args: dict[str, Any], tool_context: Any) -> Any:
-        memory = self._memory.for_user(tool_context.session.user_id)
-        return {"result": await call_tool_outside_the_loop(memory, self.name, args)}
+        session = tool_context.session
+        recorded = _recorded(self._memory, session.app_name, session.user_id, session.id)
+        return {"result": await blocking_calls.run_to_end(recorded.call, self.name, args)}
 
 
 def _without_user(memory: "Memory") -> "Memory":

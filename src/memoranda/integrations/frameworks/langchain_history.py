@@ -12,6 +12,7 @@ from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage, ToolMessage, message_to_dict, messages_from_dict
 
 from memoranda.agent.model_messages import INTERRUPTED_CALL
+from memoranda.external.external_memory import guarded
 from memoranda.integrations.frameworks import blocking_calls
 from memoranda.integrations.frameworks.recorded_session import (
     RecordedSession,
@@ -19,6 +20,7 @@ from memoranda.integrations.frameworks.recorded_session import (
     as_message,
     call_ids,
     result_ids,
+    tool_call,
 )
 from memoranda.memory.record.framework_objects import original_of
 
@@ -26,7 +28,16 @@ if TYPE_CHECKING:
     from memoranda.api.memory import Memory
 
 SOURCE = "langchain"
-_ROLES = {"human": "user", "ai": "assistant", "tool": "tool", "function": "tool", "system": "system"}
+THREADS = "langgraph"
+"""The source of conversations that are threads of LangGraph."""
+_ROLES = {
+    "human": "user",
+    "ai": "assistant",
+    "AIMessageChunk": "assistant",
+    "tool": "tool",
+    "function": "tool",
+    "system": "system",
+}
 _TYPES = {"user": "human", "assistant": "ai", "system": "system"}
 
 
@@ -55,7 +66,7 @@ class MemorandaChatHistory(BaseChatMessageHistory):
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Record messages, all of them or none."""
-        self._session.append(_message(message_to_dict(message)) for message in messages)
+        self._session.append(map(as_row, messages))
 
     async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Record messages outside the event loop; a cancellation takes effect when they are recorded."""
@@ -71,28 +82,31 @@ class MemorandaChatHistory(BaseChatMessageHistory):
         await blocking_calls.run_to_end(self.clear)
 
 
-def _message(original: dict[str, Any]) -> dict[str, Any]:
+# The program has its messages elsewhere too, and hands all of them over again with the next one.
+@guarded(None, "The record of a thread")
+def record_thread(session: RecordedSession, messages: Sequence[BaseMessage], channel: str = "messages") -> None:
+    """Record the messages of a thread of LangGraph that are not recorded yet."""
+    if not session.is_known or not messages:
+        return
+    named = {each.id or f"{channel}/{number}": each for number, each in enumerate(messages)}
+    recorded = session.recorded_ids(list(named))
+    session.append({**as_row(named[name]), "external_id": name} for name in named if name not in recorded)
+
+
+def as_row(message: BaseMessage) -> dict[str, Any]:
+    """A message of LangChain as a message of the record."""
+    original = message_to_dict(message)
     data = original["data"]
     fields: dict[str, Any] = {}
     if isinstance(data.get("tool_call_id"), str):
         fields["tool_call_id"] = data["tool_call_id"]
     if calls := data.get("tool_calls"):
-        fields["tool_calls"] = [
-            {
-                "id": call.get("id"),
-                "type": "function",
-                "function": {"name": call.get("name"), "arguments": call.get("args")},
-            }
-            for call in calls
-        ]
+        fields["tool_calls"] = [tool_call(call.get("id"), call.get("name"), call.get("args")) for call in calls]
     return as_message(original, _ROLES.get(original["type"], "user"), ("data", "content"), **fields)
 
 
 def _interrupted(_message: dict[str, Any], ids: Sequence[str]) -> list[dict[str, Any]]:
-    return [
-        as_message(message_to_dict(ToolMessage(INTERRUPTED_CALL, tool_call_id=each)), "tool", ("data", "content"))
-        for each in ids
-    ]
+    return [as_row(ToolMessage(INTERRUPTED_CALL, tool_call_id=each)) for each in ids]
 
 
 def _original(message: dict[str, Any]) -> dict[str, Any] | None:

@@ -2,8 +2,9 @@
 
     graph = builder.compile(checkpointer=MemorandaSaver(memory), store=MemorandaStore(memory))
 
-Items have a history and are found by their words. Checkpoints are opaque: no search reads them, and credentials in them
-are not redacted. Needs the package langgraph-checkpoint, which langgraph installs (extra `langgraph`).
+Items have a history and are found by their words. Checkpoints are opaque, and credentials in them are not redacted; the
+messages in them are also recorded as a conversation, which is searched. Needs the package langgraph-checkpoint, which
+langgraph installs (extra `langgraph`).
 """
 
 import random
@@ -12,6 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, assert_never, cast
 
+from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
     BaseCheckpointSaver,
@@ -38,6 +40,8 @@ from langgraph.store.base import (
 )
 
 from memoranda.integrations.frameworks import blocking_calls
+from memoranda.integrations.frameworks.langchain_history import THREADS, record_thread
+from memoranda.integrations.frameworks.recorded_session import RecordedSession
 from memoranda.memory.checkpoints import threads
 from memoranda.memory.checkpoints.store import CheckpointKey, CheckpointStore, Serialized, StoredCheckpoint, Write
 from memoranda.types import DeleteItem, PutItem
@@ -135,13 +139,17 @@ class MemorandaSaver(BaseCheckpointSaver[str]):
 
     `serde` is a serializer of LangGraph: by default its own, which writes msgpack. One that falls back to pickle is
     refused, because a program that can write a pickle into the home could run code in this process.
+
+    The messages in the state of a thread are also a conversation of the record, unless `record` is False: they are
+    found by search, and completed turns reach the providers. Those of graphs inside the graph are not.
     """
 
-    def __init__(self, memory: "Memory", *, serde: SerializerProtocol | None = None) -> None:
+    def __init__(self, memory: "Memory", *, serde: SerializerProtocol | None = None, record: bool = True) -> None:
         super().__init__(serde=serde)
         if any(getattr(each, "pickle_fallback", False) for each in (serde, getattr(serde, "serde", None))):
             raise ValueError("Checkpoints are not stored as pickle: use a serializer without pickle_fallback.")
         self._memory = memory
+        self._records = record
 
     def get_tuple(self, config: "RunnableConfig") -> CheckpointTuple | None:
         """The checkpoint that the config names, or the latest of its thread; None if there is none."""
@@ -198,6 +206,11 @@ class MemorandaSaver(BaseCheckpointSaver[str]):
                 None if run_id is None else str(run_id),
             )
         )
+        if self._records and not key.namespace:
+            for channel in new_versions:
+                value = checkpoint["channel_values"].get(channel)
+                messages = [each for each in value if isinstance(each, BaseMessage)] if isinstance(value, list) else []
+                record_thread(self._thread(key.thread_id), messages, channel)
         return _config_of(key)
 
     def put_writes(
@@ -212,8 +225,8 @@ class MemorandaSaver(BaseCheckpointSaver[str]):
         self._store.put_writes(key, rows)
 
     def delete_thread(self, thread_id: str) -> None:
-        """Delete a thread with everything in it."""
-        threads.delete_threads(self._store, [str(thread_id)])
+        """Delete a thread with everything in it, and its conversation."""
+        self._delete_threads([str(thread_id)])
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread with everything in it."""
@@ -229,7 +242,7 @@ class MemorandaSaver(BaseCheckpointSaver[str]):
             raise ValueError(f"strategy is {strategy!r}, but must be one of {', '.join(_STRATEGIES)}")
         named = [str(thread_id) for thread_id in thread_ids]
         if strategy == "delete":
-            threads.delete_threads(self._store, named)
+            self._delete_threads(named)
         else:
             threads.keep_latest(self._store, named, self._delta_channels)
 
@@ -307,6 +320,15 @@ class MemorandaSaver(BaseCheckpointSaver[str]):
     ) -> Mapping[str, DeltaChannelHistory]:
         """`get_delta_channel_history` outside the event loop."""
         return await blocking_calls.read(partial(self.get_delta_channel_history, config=config, channels=channels))
+
+    def _thread(self, thread_id: str) -> RecordedSession:
+        return RecordedSession.of(self._memory, THREADS, thread_id)
+
+    def _delete_threads(self, thread_ids: Sequence[str]) -> None:
+        threads.delete_threads(self._store, thread_ids)
+        recorded = [session.id for session in map(self._thread, thread_ids) if session.row() is not None]
+        if self._records and recorded:
+            self._memory.sessions.delete_sessions(recorded)
 
     @property
     def _store(self) -> CheckpointStore:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from memoranda.agent.model_messages import INTERRUPTED_CALL
 from memoranda.integrations.frameworks import blocking_calls, prompt_recall
-from memoranda.integrations.frameworks.blocking_calls import call_tool, call_tool_outside_the_loop
 from memoranda.integrations.frameworks.missing_framework import missing_framework
 from memoranda.integrations.frameworks.recorded_session import (
     RecordedSession,
@@ -58,8 +57,6 @@ _ROLES = {"user": "user", "assistant": "assistant", "model": "assistant", "chatb
 # The field of a session's row that counts its archived messages, which come first.
 _ARCHIVED = "llama_archived"
 _PAGE = 500
-# The turns of this many conversations at once are answered by one search each.
-_TURNS = 100
 
 
 class MemorandaChatStore(AsyncDBChatStore):
@@ -221,13 +218,11 @@ class MemorandaBlock(BaseMemoryBlock[str]):  # type: ignore[misc]
     accept_short_term_memory: bool = False
     seconds: float = prompt_recall.RECALL_SECONDS
     _memory: Any = PrivateAttr()
-    _latest: dict[tuple[str, int, str], str] = PrivateAttr()
 
     def __init__(self, memory: "Memory", **fields: Any) -> None:
         """`fields` are those of a memory block; after `seconds` the model is called without what would be recalled."""
         super().__init__(**fields)
         self._memory = memory
-        self._latest = {}
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
         prompts = [message.content or "" for message in messages or [] if message.role == "user"]
@@ -238,30 +233,30 @@ class MemorandaBlock(BaseMemoryBlock[str]):  # type: ignore[misc]
             # After a call of a tool, agents pass the user's message in addition to the history, which has it already.
             prompts.pop()
         # The last prompt, by its position: all model calls of one turn have it, and the next turn has another one.
-        turn = (session.id, len(prompts), prompts[-1])
-        if turn not in self._latest:
-            self._latest[turn] = await blocking_calls.read(session.recall, prompts[-1], self.seconds)
-            while len(self._latest) > _TURNS:
-                del self._latest[next(iter(self._latest))]
-        return self._latest[turn]
+        turn = (len(prompts), prompts[-1])
+        return await blocking_calls.read(session.recall, prompts[-1], self.seconds, turn)
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         """Nothing to do: the chat store has recorded the messages."""
 
 
-def memory_tools(memory: "Memory") -> list[FunctionTool]:
-    """The memory tools as function tools of LlamaIndex."""
+def memory_tools(memory: "Memory", session_id: str | None = None) -> list[FunctionTool]:
+    """The memory tools, and those of the providers, as function tools of LlamaIndex.
+
+    With the session, what the user says in it supports what the model wants to remember.
+    """
+    session = RecordedSession.of(memory, SOURCE, *([] if session_id is None else [session_id]))
 
     def wrap(tool: "Tool") -> FunctionTool:
         def call(**arguments: Any) -> str:
-            return call_tool(memory, tool.name, arguments)
+            return session.call(tool.name, arguments)
 
         async def call_async(**arguments: Any) -> str:
-            return await call_tool_outside_the_loop(memory, tool.name, arguments)
+            return await blocking_calls.run_to_end(session.call, tool.name, arguments)
 
         return FunctionTool(call, _Metadata(tool), call_async)
 
-    return [wrap(tool) for tool in memory.tools]
+    return [wrap(tool) for tool in session.tools]
 
 
 class _Metadata(ToolMetadata):

@@ -1,21 +1,21 @@
 """OpenAI Agents SDK: a session whose items are messages of the record, recall for its prompts, and the memory tools.
 
     session = MemorandaSession("conversation-1", memory)
-    agent = Agent(name="Assistant", instructions=memory_prompt(memory), tools=memory_tools(memory))
-    await Runner.run(agent, "…", session=session, run_config=RunConfig(call_model_input_filter=add_recall(memory)))
+    agent = Agent(name="Assistant", instructions=session.prompt(), tools=memory_tools(memory, session))
+    config = RunConfig(call_model_input_filter=add_recall(memory, session))
+    await Runner.run(agent, "…", session=session, run_config=config)
 
 Needs the package openai-agents (extra `openai-agents`).
 """
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from memoranda.agent.model_messages import INTERRUPTED_CALL
 from memoranda.integrations.frameworks import blocking_calls, prompt_recall
-from memoranda.integrations.frameworks.recorded_session import answer_calls, as_message
-from memoranda.memory.record.framework_objects import join_names, original_of
+from memoranda.integrations.frameworks.recorded_session import RecordedSession, answer_calls, as_message, tool_call
+from memoranda.memory.record.framework_objects import original_of
 from memoranda.memory.record.message_rows import text_of
 
 if TYPE_CHECKING:
@@ -48,8 +48,17 @@ class MemorandaSession:
         self.session_settings: SessionSettings | None = (
             SessionSettings() if session_settings is None else coerce_session_settings(session_settings)
         )
+        self.recorded = RecordedSession.of(memory, SOURCE, session_id)
         self._memory = memory
-        self.record_id = join_names(SOURCE, memory.user, session_id)
+
+    @property
+    def record_id(self) -> str:
+        """The id of the conversation in the record."""
+        return self.recorded.id
+
+    def prompt(self) -> str:
+        """Curated memory for the instructions, as it was when the conversation began."""
+        return self.recorded.prompt()
 
     async def get_items(self, limit: int | None = None) -> "list[TResponseInputItem]":
         """The items of the conversation in their order; with a limit, the latest ones."""
@@ -60,7 +69,7 @@ class MemorandaSession:
     async def add_items(self, items: "list[TResponseInputItem]") -> None:
         """Record items, all of them or none."""
         if items:
-            await blocking_calls.run_to_end(self._append, items)
+            await blocking_calls.run_to_end(self.recorded.append, [_message(dict(item)) for item in items])
 
     async def pop_item(self) -> "TResponseInputItem | None":
         """Take back the latest item and return it; None when there is none. The store's `restore_rewound` undoes it."""
@@ -70,32 +79,23 @@ class MemorandaSession:
         """Take all items out of the conversation; `restore_replaced` of the store undoes it."""
         await blocking_calls.run_to_end(self._clear)
 
-    @property
-    def _exists(self) -> bool:
-        return self._memory.services.has_record and self._memory.sessions.get_session(self.record_id) is not None
+    def close(self) -> None:
+        """Nothing to do: every item was durable when it was added, and closing the memory closes the rest."""
 
     def _read(self, limit: int | None) -> Any:
-        if not self._exists or (limit is not None and limit <= 0):
+        if limit is not None and limit <= 0:
             return []
-        messages = self._memory.sessions.get_messages(self.record_id)
-        items = [item for message in messages if (item := _item(message)) is not None]
+        items = [item for message in self.recorded.messages() if (item := _item(message)) is not None]
         found = answer_calls(items, _call_ids, _result_ids, _interrupted)
         return found if limit is None else found[-limit:]
 
-    def _append(self, items: "list[TResponseInputItem]") -> None:
-        messages = [_message(dict(item)) for item in items]
-        db = self._memory.sessions
-        if db.get_session(self.record_id) is None:
-            db.create_session(self.record_id, SOURCE)
-        db.append_messages(self.record_id, messages)
-
     def _pop(self) -> Any:
-        message = self._memory.sessions.pop_message(self.record_id) if self._exists else None
+        message = self._memory.sessions.pop_message(self.record_id) if self.recorded.row() is not None else None
         return _item(message) if message is not None else None
 
     def _clear(self) -> None:
-        if self._exists:
-            self._memory.sessions.replace_messages(self.record_id, [])
+        if self.recorded.row() is not None:
+            self.recorded.replace([])
 
 
 def add_recall(
@@ -105,7 +105,7 @@ def add_recall(
 
     The session keeps the message as it was; the `session` itself is not recalled. All calls of one turn get the same.
     """
-    latest: dict[str, str] = {}
+    recorded = _recorded(memory, session)
 
     async def add(data: "CallModelData[Any]") -> "ModelInputData":
         items: list[Any] = list(data.model_data.input)
@@ -113,21 +113,21 @@ def add_recall(
         if number is None:
             return data.model_data
         prompt = text_of(items[number].get("content"))
-        if prompt not in latest:
-            own = session.record_id if session is not None else ""
-            recalled = await blocking_calls.read(partial(prompt_recall.recall, seconds=seconds), memory, prompt, own)
-            latest.clear()
-            latest[prompt] = recalled
-        if latest.get(prompt):
-            items[number] = _with_block(items[number], latest[prompt])
+        if recalled := await blocking_calls.read(recorded.recall, prompt, seconds, (number, prompt)):
+            items[number] = _with_block(items[number], recalled)
         return type(data.model_data)(input=items, instructions=data.model_data.instructions)
 
     return add
 
 
-def memory_tools(memory: "Memory") -> "list[FunctionTool]":
-    """The memory tools as function tools of the SDK."""
+def memory_tools(memory: "Memory", session: MemorandaSession | None = None) -> "list[FunctionTool]":
+    """The memory tools, and those of the providers, as function tools of the SDK.
+
+    With the session, what the user says in it supports what the model wants to remember.
+    """
     from agents import FunctionTool  # noqa: PLC0415
+
+    recorded = _recorded(memory, session)
 
     def wrap(tool: "Tool") -> "FunctionTool":
         async def call(context: Any, arguments: str) -> str:
@@ -135,12 +135,15 @@ def memory_tools(memory: "Memory") -> "list[FunctionTool]":
                 parsed = json.loads(arguments or "{}")
             except ValueError:
                 parsed = None  # The tool answers that its arguments are not usable.
-            answer = await blocking_calls.run_to_end(memory.call, tool.name, parsed)
-            return json.dumps(answer, ensure_ascii=False)
+            return await blocking_calls.run_to_end(recorded.call, tool.name, parsed)
 
         return FunctionTool(tool.name, tool.description, tool.parameters, call, strict_json_schema=False)
 
-    return [wrap(tool) for tool in memory.tools]
+    return [wrap(tool) for tool in recorded.tools]
+
+
+def _recorded(memory: "Memory", session: MemorandaSession | None) -> RecordedSession:
+    return RecordedSession.of(memory, SOURCE) if session is None else session.recorded
 
 
 def _with_block(item: dict[str, Any], block: str) -> dict[str, Any]:
@@ -155,8 +158,7 @@ def _message(item: dict[str, Any]) -> dict[str, Any]:
     """An item as a message: who said it, and its text; calls are stored so that a search finds their arguments."""
     kind, role = str(item.get("type") or "message"), item.get("role")
     if kind == "function_call":
-        function = {"name": item.get("name"), "arguments": item.get("arguments")}
-        call = {"id": item.get("call_id"), "type": "function", "function": function}
+        call = tool_call(item.get("call_id"), item.get("name"), item.get("arguments"))
         return as_message(item, "assistant", tool_calls=[call])
     if "output" in item and kind.endswith("_output"):
         call_id = item.get("call_id")

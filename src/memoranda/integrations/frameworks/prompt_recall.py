@@ -5,13 +5,11 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from memoranda.api.recent import recent_for_prompt
 from memoranda.external.external_memory import guarded
 from memoranda.integrations.hooks.prompt_evidence import PromptEvidence, find_evidence_in
 from memoranda.integrations.memory_text import read_memory_text
 from memoranda.memory.record.feed import Feed, FeedSession
 from memoranda.memory.record.scope import Scope
-from memoranda.search.continue_prompts import asks_to_continue
 from memoranda.search.index.postings import Filters
 from memoranda.search.item_evidence import ItemEvidence, find_items
 from memoranda.search.recall_log import ERROR, LATE, PROMPT, PromptPlace
@@ -39,33 +37,43 @@ def memory_prompt(memory: "Memory") -> str:
     return read_memory_text(memory.services.curated_for(memory.user))
 
 
-def recall(memory: "Memory", prompt: str, session_id: str = "", *, seconds: float = RECALL_SECONDS) -> str:
+def recall(
+    memory: "Memory",
+    prompt: str,
+    session_id: str = "",
+    *,
+    seconds: float = RECALL_SECONDS,
+    meanwhile: "Callable[[], str]" = str,
+) -> str:
     """The earlier conversations that are relevant to a prompt, in a fenced block; "" for most prompts.
 
     The conversation `session_id` is left out, because its model has it in context. A search that takes longer than
-    `seconds` or fails recalls nothing: memory never blocks a reply.
+    `seconds` or fails recalls nothing: memory never blocks a reply. What `meanwhile` returns comes first; it is called
+    while the search runs.
     """
-    if not memory.services.has_record:
-        return ""
     began = time.time()
-    found = _find_within(memory, prompt, session_id, seconds)
+    search = _begin_search(memory, prompt, session_id)
+    first = meanwhile()
+    found = search(began + seconds)
     services = memory.services
-    services.recall_log(memory.user).add(
-        PromptPlace(PROMPT, "sdk", services.stored_name(session_id) if session_id else ""),
-        prompt,
-        found.outcome,
-        found.reason,
-        began=began,
-        details=found.details,
-    )
-    return found.text
+    if found is not None:
+        services.recall_log(memory.user).add(
+            PromptPlace(PROMPT, "sdk", services.stored_name(session_id) if session_id else ""),
+            prompt,
+            found.outcome,
+            found.reason,
+            began=began,
+            details=found.details,
+        )
+    return "\n\n".join(filter(None, (first, found.text if found is not None else "")))
 
 
-def _find_within(memory: "Memory", prompt: str, session_id: str, seconds: float) -> PromptEvidence:
-    if recent := _recent(memory, prompt, session_id):
-        return PromptEvidence(recent, "the prompt asks to continue: the last conversations", {})
+def _begin_search(memory: "Memory", prompt: str, session_id: str) -> "Callable[[float], PromptEvidence | None]":
+    """Start a search in a thread; the function waits until a time for its result, None in a home without a record."""
+    if not memory.services.has_record:
+        return lambda _: None
     if len(prompt.strip()) < _MIN_PROMPT_CHARS:
-        return PromptEvidence("", f"the prompt has fewer than {_MIN_PROMPT_CHARS} characters", {})
+        return lambda _: PromptEvidence("", f"the prompt has fewer than {_MIN_PROMPT_CHARS} characters", {})
     found: list[PromptEvidence] = []
 
     # The reply does without what cannot be found; the doctor finds what is wrong with a store.
@@ -74,30 +82,20 @@ def _find_within(memory: "Memory", prompt: str, session_id: str, seconds: float)
         found.append(_find(memory, prompt, session_id))
 
     thread = threading.Thread(target=search, name="memoranda-recall", daemon=True)
+    began = time.time()
     thread.start()
-    thread.join(seconds)
-    if found:
-        return found[0]
-    if thread.is_alive():
-        _log.warning("Recall took longer than %g s and was left out of this turn.", seconds)
-        return PromptEvidence("", f"no answer within {seconds:g} seconds", {}, LATE)
-    return PromptEvidence("", "the search failed; the program's log says why", {}, ERROR)
 
+    def wait(end: float) -> PromptEvidence:
+        thread.join(max(0.0, end - time.time()))
+        if found:
+            return found[0]
+        if thread.is_alive():
+            seconds = round(end - began, 2)
+            _log.warning("Recall took longer than %g s and was left out of this turn.", seconds)
+            return PromptEvidence("", f"no answer within {seconds:g} seconds", {}, LATE)
+        return PromptEvidence("", "the search failed; the program's log says why", {}, ERROR)
 
-# The reply does without what cannot be read.
-@guarded("", "The last conversations for a prompt")
-def _recent(memory: "Memory", prompt: str, session_id: str) -> str:
-    if not asks_to_continue(prompt):
-        return ""
-    row = (memory.sessions.get_session(session_id) if session_id else None) or {}
-    return recent_for_prompt(
-        memory.services,
-        memory.user,
-        prompt,
-        row.get("project"),
-        is_own=lambda other: bool(session_id) and (other == session_id or other.startswith(f"{session_id}/")),
-        begins=(row.get("message_count") or 0) <= 1,
-    )
+    return wait
 
 
 def _find(memory: "Memory", prompt: str, session_id: str) -> PromptEvidence:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from memoranda.agent.model_messages import INTERRUPTED_CALL
 from memoranda.integrations.frameworks import blocking_calls, prompt_recall
-from memoranda.integrations.frameworks.blocking_calls import call_tool_outside_the_loop
 from memoranda.integrations.frameworks.missing_framework import missing_framework
 from memoranda.integrations.frameworks.recorded_session import RecordedSession, answer_calls, as_message, tool_call
 from memoranda.memory.record.framework_objects import original_of
@@ -73,8 +72,9 @@ class MemorandaCapability(AbstractCapability[Any]):
         return self._run.prompt or None if self._run is not None else None
 
     def get_toolset(self) -> FunctionToolset[Any] | None:
-        """The memory tools, unless they are switched off."""
-        return FunctionToolset([_tool(self.memory, tool) for tool in self.memory.tools]) if self.tools else None
+        """The memory tools and those of the providers, unless they are switched off."""
+        session = RecordedSession.of(self.memory, SOURCE) if self._run is None else self._run.session
+        return FunctionToolset([_tool(session, tool) for tool in session.tools]) if self.tools else None
 
     async def before_model_request(
         self, ctx: "RunContext[Any]", request_context: "ModelRequestContext"
@@ -131,9 +131,9 @@ async def load_history(memory: "Memory", conversation_id: str, *, deferred: bool
     return found if deferred else answer_calls(found, _call_ids, _result_ids, _interrupted)
 
 
-def _tool(memory: "Memory", tool: "MemoryTool") -> Tool[Any]:
+def _tool(session: RecordedSession, tool: "MemoryTool") -> Tool[Any]:
     async def call(**arguments: Any) -> str:
-        return await call_tool_outside_the_loop(memory, tool.name, arguments)
+        return await blocking_calls.run_to_end(session.call, tool.name, arguments)
 
     return Tool.from_schema(call, tool.name, tool.description, tool.parameters)
 

@@ -1,21 +1,34 @@
-"""A conversation of a framework as a session of the record: its id, and its objects as messages.
+"""A conversation of a framework as a session of the record: its messages, and the turn that native sessions have.
 
-`memory/record/framework_objects.py` says how an object is stored; it comes back as it was.
+`memory/record/framework_objects.py` says how an object is stored; it comes back as it was. A conversation is opened as
+a native session when it is first used, and stays open: prompt, tools, recall and providers are those of that session.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
+from memoranda.api.checked_calls import call_tool
+from memoranda.api.session_parts.options import SessionOptions
 from memoranda.api.session_parts.record import strip_recall
+from memoranda.api.session_parts.state import SessionState
+from memoranda.external.external_memory import guarded
+from memoranda.external.outbox.recorded_turns import LATEST
 from memoranda.integrations.frameworks import prompt_recall
 from memoranda.memory.record.framework_objects import join_names, object_fields
+from memoranda.memory.record.message_rows import text_of
 from memoranda.support.lazy_dataclass import dataclass
+from memoranda.support.tool import OWN_TOOLS, Tool
 
 if TYPE_CHECKING:
     from memoranda.api.memory import Memory
 
 _Item = TypeVar("_Item")
+# So many conversations stay open; a server may have thousands, and each starts its own providers.
+_MAX_OPEN = 100
+_SPOKEN = ("user", "assistant", "tool")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +41,10 @@ class RecordedSession:
 
     @classmethod
     def of(cls, memory: "Memory", source: str, *names: str) -> "RecordedSession":
-        """The session of the names that a framework gives a conversation, for the user of the memory."""
+        """The session of the names that a framework gives a conversation, for the user of the memory.
+
+        Without names it is that of calls whose conversation is not known.
+        """
         return cls(memory, source, join_names(source, memory.user, *names))
 
     def row(self) -> dict[str, Any] | None:
@@ -46,7 +62,35 @@ class RecordedSession:
         if not rows:
             return
         self.create()
-        self.memory.sessions.append_messages(self.id, rows)
+        self.memory.sessions.append_messages(self.id, self.mark_turns(rows))
+        self.deliver()
+
+    def mark_turns(self, messages: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+        """The messages with marks for the providers: which turn each belongs to, and that it is complete.
+
+        A turn begins with what the user says. It is complete with an answer that calls no tool and that nothing
+        follows; the messages of one call may have several turns.
+        """
+        if not self.memory.config.providers:
+            return messages
+        external, is_last = self._open().external, True
+        marked: list[Mapping[str, Any]] = []
+        for message in reversed(messages):
+            turn = None if message["role"] == "user" else LATEST
+            marked.append({**message, **external.mark(turn, done=is_last and _is_answer(message))})
+            if message["role"] in _SPOKEN:
+                is_last = turn is None
+        return marked[::-1]
+
+    def deliver(self) -> None:
+        """Let the providers have what was recorded, in the background."""
+        if self.memory.config.providers:
+            state = self._open()
+            state.external.finish_turn(state.asked, self.id)
+
+    def recorded_ids(self, external_ids: Sequence[str]) -> Collection[str]:
+        """Which of these ids messages of the session have."""
+        return self.memory.sessions.messages.get_external_ids([self.id], external_ids) if self.row() is not None else ()
 
     def create(self, **fields: Any) -> None:
         """Create the session if it does not exist; `fields` are columns, or fields that only the adapter reads."""
@@ -62,17 +106,84 @@ class RecordedSession:
         self.memory.sessions.replace_messages(self.id, messages, last_seen=last_seen, extra_fields=fields)
 
     def prompt(self) -> str:
-        """Curated memory as it was when the conversation first asked for it, so that its prompt never changes."""
+        """Curated memory, and what the providers add, as it was when the conversation first asked for it."""
         row = self.row()
         if row is None or row.get("system_prompt") is None:
+            state = self._open()
+            parts = (prompt_recall.memory_prompt(self.memory), state.external.system_prompt())
             # An existing prompt is kept, so two processes that start the conversation read the same one.
-            self.create(system_prompt=prompt_recall.memory_prompt(self.memory))
+            self.create(system_prompt="\n\n".join(filter(None, parts)), **state.frozen.as_columns())
             row = self.row()
         return str(row["system_prompt"] or "") if row is not None else ""
 
-    def recall(self, prompt: str, seconds: float) -> str:
-        """What other conversations say about a prompt, within a deadline; "" for most prompts."""
-        return prompt_recall.recall(self.memory, prompt, self.id, seconds=seconds)
+    # Memory never fails a reply.
+    @guarded("", "Recall for a framework")
+    def recall(self, prompt: str, seconds: float = prompt_recall.RECALL_SECONDS, turn: object = None) -> str:
+        """What the model reads beside a prompt, in fenced blocks, within a deadline; "" for most prompts.
+
+        What a native turn adds, such as what the providers recall, and what other conversations say about it. All
+        calls with the same `turn`, whatever identifies it, get the same.
+        """
+        state = self._open()
+        if turn is None or state.turn != turn:
+            state.toolbox.begin_turn()
+            state.recalled = prompt_recall.recall(
+                self.memory, prompt, self.id, seconds=seconds, meanwhile=lambda: state.recall(prompt)
+            )
+            state.turn, state.asked = turn, prompt
+        return state.recalled
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The memory tools, and those of the providers."""
+        tools = self._open().tools
+        return tuple(tool for tool in tools if tool.facts.for_hosts or tool.name not in OWN_TOOLS)
+
+    def call(self, name: str, arguments: Any) -> str:
+        """Call a tool, and return its answer as JSON text; a failure is an answer too."""
+        if not self.is_known:
+            self._open().toolbox.begin_turn()
+        answer = call_tool(self.tools, name, arguments, self.memory.services.require_open)
+        return json.dumps(answer, ensure_ascii=False)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether this is a conversation, and not just any call."""
+        return not self.id.endswith(":")
+
+    def _open(self) -> "_OpenSession":
+        """The session as native programs open it, which starts the providers."""
+        services = self.memory.services
+        sessions: dict[str, _OpenSession] = services.conversations
+        if (found := sessions.get(self.id)) is not None:
+            return found
+        services.require_open()
+        options = SessionOptions(services.stored_name(self.source), self.memory.user)
+        opened = _OpenSession(services, self.id, options, is_new=not self.is_known)
+        if not self.is_known:
+            opened.untrusted.caller = "a call without a session"
+        kept = sessions.setdefault(self.id, opened)
+        surplus = [sessions.pop(each) for each in list(sessions)[:-_MAX_OPEN]]
+        for state in surplus if kept is opened else [*surplus, opened]:
+            # Providers get their last deliveries meanwhile.
+            threading.Thread(target=state.external.close, name="memoranda-close", daemon=True).start()
+        return kept
+
+
+class _OpenSession(SessionState):
+    """A native session with its latest turn: what identifies it, its prompt, and what was recalled for that."""
+
+    turn: object = None
+    asked = recalled = ""
+
+
+def _is_answer(message: Mapping[str, Any]) -> bool:
+    """Whether the model has said something and calls no tool; some frameworks keep calls in the content."""
+    content = message.get("content")
+    parts = content if isinstance(content, list) else []
+    calls = any(isinstance(part, Mapping) and part.get("type") == "tool_use" for part in parts)
+    said = message["role"] == "assistant" and not message.get("tool_calls") and not calls
+    return said and bool(text_of(content).strip())
 
 
 def split_names(session_id: str) -> list[str]:

@@ -7,11 +7,9 @@ Needs the package strands-agents (extra `strands`).
 """
 
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from memoranda.integrations.frameworks import blocking_calls, prompt_recall
-from memoranda.integrations.frameworks.blocking_calls import call_tool
 from memoranda.integrations.frameworks.missing_framework import missing_framework
 from memoranda.integrations.frameworks.recorded_session import RecordedSession, as_message, tool_call
 from memoranda.memory.record.framework_objects import original_of
@@ -30,7 +28,6 @@ except ModuleNotFoundError as error:
 
 if TYPE_CHECKING:
     from strands.multiagent import MultiAgentBase
-    from strands.types.content import Message
 
     from memoranda.api.memory import Memory
     from memoranda.support.tool import Tool
@@ -174,29 +171,21 @@ class MemorandaRecall(HookProvider):
 
     async def _add(self, event: BeforeModelCallEvent) -> None:
         self._remove(event)  # A cancelled call has left it.
-        message = _prompt_of(event.agent.messages)
-        if message is None:
+        messages, session = event.agent.messages, _session_of(self._memory, event.agent)
+        # The latest message that the user wrote; results of tools come in the same role.
+        written = (
+            number for number, each in enumerate(messages) if each["role"] == "user" and text_of(each["content"])
+        )
+        number = max(written, default=None)
+        if number is None:
             return
-        text, blocks = text_of(message["content"]), event.invocation_state.setdefault(_RECALLED, {})
-        if text not in blocks:
-            own = self._session_of(event.agent)
-            search = partial(prompt_recall.recall, seconds=self._seconds)
-            blocks[text] = await blocking_calls.read(search, self._memory, text, own)
-        if blocks[text]:
-            message["content"].append(_Recalled(text=blocks[text]))
+        text = text_of(messages[number]["content"])
+        if recalled := await blocking_calls.read(session.recall, text, self._seconds, (number, text)):
+            messages[number]["content"].append(_Recalled(text=recalled))
 
     def _remove(self, event: AfterModelCallEvent | BeforeModelCallEvent) -> None:
         for message in event.agent.messages:
             message["content"][:] = [part for part in message["content"] if not isinstance(part, _Recalled)]
-
-    def _session_of(self, agent: Any) -> str:
-        """The session of an agent in the record, which is not recalled; "" when it is stored elsewhere."""
-        session_id = getattr(getattr(agent, "_session_manager", None), "session_id", "")
-        return RecordedSession.of(self._memory, SOURCE, session_id).id if session_id else ""
-
-
-# Where a run keeps what it has recalled: all calls of one turn get the same.
-_RECALLED = "memoranda_recalled"
 
 
 class _Recalled(dict[str, Any]):
@@ -204,11 +193,11 @@ class _Recalled(dict[str, Any]):
 
 
 def memory_tools(memory: "Memory") -> list[PythonAgentTool]:
-    """The memory tools as tools of an agent."""
+    """The memory tools, and those of the providers, as tools of an agent; a call acts in the agent's session."""
 
     def wrap(tool: "Tool") -> PythonAgentTool:
         def call(tool_use: Any, **kwargs: Any) -> Any:
-            answer = call_tool(memory, tool.name, tool_use["input"])
+            answer = _session_of(memory, kwargs.get("agent")).call(tool.name, tool_use["input"])
             return {"toolUseId": tool_use["toolUseId"], "status": "success", "content": [{"text": answer}]}
 
         schema: Any = {"json": tool.parameters}
@@ -216,13 +205,13 @@ def memory_tools(memory: "Memory") -> list[PythonAgentTool]:
             tool.name, {"name": tool.name, "description": tool.description, "inputSchema": schema}, call
         )
 
-    return [wrap(tool) for tool in memory.tools]
+    return [wrap(tool) for tool in RecordedSession.of(memory, SOURCE).tools]
 
 
-def _prompt_of(messages: "list[Message]") -> "Message | None":
-    """The latest message that the user wrote; results of tools come in the same role."""
-    written = (each for each in reversed(messages) if each["role"] == "user" and text_of(each["content"]))
-    return next(written, None)
+def _session_of(memory: "Memory", agent: Any) -> RecordedSession:
+    """The conversation of an agent; one without names when it is stored elsewhere."""
+    session_id = getattr(getattr(agent, "_session_manager", None), "session_id", "")
+    return RecordedSession.of(memory, SOURCE, *([session_id, agent.agent_id] if session_id else []))
 
 
 def _field(stored: RecordedSession, name: str) -> Any:
