@@ -10,7 +10,7 @@ that a search can be limited to namespaces.
 """
 
 import hashlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import fields
 from itertools import islice
 from typing import Any, NamedTuple
@@ -36,9 +36,6 @@ COLUMNS = (
 )
 # The messages that a search can find: not rewound, and neither copies nor summaries.
 SEARCHABLE = "(m.active = 1 OR m.compacted = 1) AND m.copy_of IS NULL AND m.is_summary IS NULL"
-
-
-_FEEDS = (FeedTable("messages", "id"), FeedTable("changes", "seq"))
 
 
 class FeedMessage(NamedTuple):
@@ -107,12 +104,65 @@ class Head(NamedTuple):
     change: Position
 
 
+class _FeedRows(NamedTuple):
+    """The table of a feed, as `m`, and the table of its changes, as `c`: the statements are the same for all feeds.
+
+    `session` is the column that a follower takes for the session. `columns` are those that `decode` turns into a
+    message; `long` are the places of long texts among them. `texts` can be searched without an index, `letters` are
+    those of them that may have letters outside ASCII. `changed` are the columns of a change after its position.
+    """
+
+    table: str
+    changes: str
+    session: str
+    timestamp: str
+    columns: str
+    searchable: str
+    texts: tuple[str, ...]
+    letters: tuple[str, ...]
+    long: tuple[int, ...]
+    changed: str
+    decode: Callable[[Sequence[Any]], FeedMessage]
+
+    @property
+    def feeds(self) -> tuple[FeedTable, FeedTable]:
+        return FeedTable(self.table, "id"), FeedTable(self.changes, "seq")
+
+
+def feed_message(row: Sequence[Any]) -> FeedMessage:
+    """Decode a row of COLUMNS."""
+    number, session_id, role, content, content_format, tool_name, tool_calls, timestamp, is_summary = row
+    return FeedMessage(
+        number, session_id, role, decode_content(content, content_format), tool_name,
+        None if tool_calls is None else decode_json(tool_calls), timestamp, bool(is_summary),
+    )  # fmt: skip
+
+
+_MESSAGES = _FeedRows(
+    table="messages",
+    changes="changes",
+    session="session_id",
+    timestamp="timestamp",
+    columns=COLUMNS,
+    searchable=SEARCHABLE,
+    texts=("content", "tool_calls", "tool_name"),
+    letters=("content",),
+    long=(3, 6),
+    changed="c.session_id, c.from_message",
+    decode=feed_message,
+)
+
+
 class Feed(StorePart):
     """Reads for followers. Most of them cover all users, so a store for one user refuses them; see `UserFeed`."""
 
     lists_deletions = True
     """Whether the changes include the deletion of a session; if not, a follower compares the sessions that exist."""
-    _feeds: tuple[FeedTable, FeedTable] = _FEEDS
+    _rows = _MESSAGES
+
+    @property
+    def _feeds(self) -> tuple[FeedTable, FeedTable]:
+        return self._rows.feeds
 
     @property
     def notifications(self) -> Notifications:
@@ -137,10 +187,8 @@ class Feed(StorePart):
 
     def has_items(self) -> bool:
         """Whether there are items in this scope: most records have none, and a search need not look for notes."""
-        condition = f"{self._scope.condition('items')} AND {_SEARCHABLE_ITEM}"
-        (found,) = self._read_at_once(
-            (f"SELECT 1 FROM memory_items AS items WHERE {condition} LIMIT 1", self._scope.values)
-        )
+        condition = f"{self._scope.condition('m')} AND {_ITEMS.searchable}"
+        (found,) = self._read_at_once((f"SELECT 1 FROM memory_items m WHERE {condition} LIMIT 1", self._scope.values))
         return bool(found)
 
     def head(self, *, visible: bool = False) -> Head:
@@ -171,7 +219,8 @@ class Feed(StorePart):
         within, users = self._messages_in_scope()
         with self._engine.reading() as connection:
             row = connection.execute(
-                f"SELECT id, timestamp, session_id FROM messages m WHERE 1 = 1{within} AND {condition}",
+                f"SELECT id, {self._rows.timestamp}, {self._rows.session} FROM {self._rows.table} m"
+                f" WHERE 1 = 1{within} AND {condition}",
                 (*users, *values),
             ).fetchone()
         return " ".join(map(str, row)) if row else ""
@@ -194,16 +243,16 @@ class Feed(StorePart):
         with self._engine.reading() as connection:
             rows = readable_rows(
                 connection,
-                f"SELECT {self._dialect.position_columns('m.id')}, {COLUMNS} FROM messages m{join}"
-                f" WHERE {SEARCHABLE} AND {condition}{within}"
+                f"SELECT {self._dialect.position_columns('m.id')}, {self._rows.columns} FROM {self._rows.table} m{join}"
+                f" WHERE {self._rows.searchable} AND {condition}{within}"
                 f" ORDER BY {self._dialect.position_order('m.id')} LIMIT ?",
                 (*values, *users, limit),
             )
             for transaction, number, *row in rows:
-                found.append(feed_message(row))
+                found.append(self._rows.decode(row))
                 position = Position(transaction, number)
                 positions.append(position)
-                room -= len(row[3] or "") + len(row[6] or "")
+                room -= sum([len(row[place] or "") for place in self._rows.long])
                 if room <= 0:
                     break
         return MessageBatch(found, position, positions)
@@ -215,7 +264,7 @@ class Feed(StorePart):
         session_id = self._stored_name(session_id)
         condition, values = ("1 = 1", ()) if until is None else self._dialect.up_to("m.id", until)
         return self._messages(
-            f"m.session_id = ? AND m.id >= ? AND {condition} ORDER BY m.id LIMIT ?",
+            f"m.{self._rows.session} = ? AND m.id >= ? AND {condition} ORDER BY m.id LIMIT ?",
             (session_id, first_id, *values, limit),
         )
 
@@ -237,21 +286,19 @@ class Feed(StorePart):
 
         Some engines stop at a NUL, so every message that contains one is a candidate, too.
         """
-        either = " OR ".join(
-            self._dialect.like(f"m.{column}") for column in ("content", "tool_calls", "tool_name") for _ in patterns
-        )
+        texts = [f"m.{column}" for column in self._rows.texts]
+        either = " OR ".join(self._dialect.like(text) for text in texts for _ in patterns)
         condition, values = self._dialect.visible_after("m.id", start)
         return self._messages(
-            f"{condition} AND ({either} OR {self._dialect.contains_nul('m.content')}) ORDER BY m.id DESC LIMIT ?",
-            (*values, *list(patterns) * 3, limit),
+            f"{condition} AND ({either} OR {self._dialect.contains_nul(texts[0])}) ORDER BY m.id DESC LIMIT ?",
+            (*values, *list(patterns) * len(texts), limit),
         )
 
     def messages_beyond_ascii(self, start: Position, limit: int) -> list[FeedMessage]:
         """The newest messages after a position that contain letters outside ASCII."""
         condition, values = self._dialect.visible_after("m.id", start)
-        return self._messages(
-            f"{condition} AND {self._dialect.not_ascii('m.content')} ORDER BY m.id DESC LIMIT ?", (*values, limit)
-        )
+        either = " OR ".join(self._dialect.not_ascii(f"m.{column}") for column in self._rows.letters)
+        return self._messages(f"{condition} AND ({either}) ORDER BY m.id DESC LIMIT ?", (*values, limit))
 
     def changes_after(self, position: Position, limit: int, *, visible: bool = False) -> list[FeedChange]:
         """The next changes after a position, in order; for one user, those of sessions that exist."""
@@ -261,8 +308,9 @@ class Feed(StorePart):
             self._engine.wait_for_feed()
         with self._engine.reading() as connection:
             rows = connection.execute(
-                f"SELECT {self._dialect.position_columns('c.seq')}, c.session_id, c.from_message FROM changes c{join}"
-                f" WHERE {condition}{within} ORDER BY {self._dialect.position_order('c.seq')} LIMIT ?",
+                f"SELECT {self._dialect.position_columns('c.seq')}, {self._rows.changed}"
+                f" FROM {self._rows.changes} c{join} WHERE {condition}{within}"
+                f" ORDER BY {self._dialect.position_order('c.seq')} LIMIT ?",
                 (*values, *users, limit),
             )
             return [FeedChange(Position(transaction, number), *row) for transaction, number, *row in rows]
@@ -272,14 +320,17 @@ class Feed(StorePart):
         self._require_everyone()
         found: dict[str, FeedSession] = {}
         for batch in _batches(ids):
-            condition, values = self._dialect.one_of("id", batch)
-            with self._engine.reading() as connection:
-                rows = connection.execute(
-                    f"SELECT {_SESSION_COLUMNS} FROM sessions WHERE {condition} AND {self._in_scope}",
-                    (*values, *self._scope.values),
-                )
-                found |= {row[0]: FeedSession(*row) for row in rows}
+            found |= {session.id: session for session in self._sessions(batch)}
         return found
+
+    def _sessions(self, ids: list[str]) -> list[FeedSession]:
+        condition, values = self._dialect.one_of("id", ids)
+        with self._engine.reading() as connection:
+            rows = connection.execute(
+                f"SELECT {_SESSION_COLUMNS} FROM sessions WHERE {condition} AND {self._in_scope}",
+                (*values, *self._scope.values),
+            )
+            return [FeedSession(*row) for row in rows]
 
     def _after(self, column: str, position: Position, *, visible: bool) -> Condition:
         return (self._dialect.visible_after if visible else self._dialect.after)(column, position)
@@ -298,23 +349,15 @@ class Feed(StorePart):
         if not self._scope.all:
             self._require_everyone()
         within, users = self._messages_in_scope()
-        statement = f"SELECT {COLUMNS} FROM messages m WHERE {SEARCHABLE}{within} AND {condition}"
-        (rows,) = self._read_at_once((statement, (*users, *values)))
-        return [feed_message(row) for row in rows]
+        rows = self._rows
+        statement = f"SELECT {rows.columns} FROM {rows.table} m WHERE {rows.searchable}{within} AND {condition}"
+        (found,) = self._read_at_once((statement, (*users, *values)))
+        return [rows.decode(row) for row in found]
 
 
 def note_change(connection: Connection, session_id: str, from_message: int | None = None) -> None:
     """Add a row to the feed, in the transaction that makes the change."""
     connection.execute("INSERT INTO changes (session_id, from_message) VALUES (?, ?)", (session_id, from_message))
-
-
-def feed_message(row: Sequence[Any]) -> FeedMessage:
-    """Decode a row of COLUMNS."""
-    number, session_id, role, content, content_format, tool_name, tool_calls, timestamp, is_summary = row
-    return FeedMessage(
-        number, session_id, role, decode_content(content, content_format), tool_name,
-        None if tool_calls is None else decode_json(tool_calls), timestamp, bool(is_summary),
-    )  # fmt: skip
 
 
 def _batches(ids: Collection[Any]) -> Iterator[list[Any]]:
@@ -381,13 +424,16 @@ class UserFeed(Feed):
 
     def __init__(self, engine: Engine, user: str | None) -> None:
         super().__init__(engine, Scope.of(user), None)
-        own = Condition("user_id = ?", (user or "",))
-        self._feeds = (FeedTable("messages", "id", own), FeedTable("changes", "seq"))
         self._owner = user_name(user)
 
     def store_id(self) -> str:
         """The id of the store and the user: an index of another user is never taken for this one."""
         return f"{super().store_id()} {self._owner}"
+
+    @property
+    def _feeds(self) -> tuple[FeedTable, FeedTable]:
+        messages, changes = super()._feeds
+        return messages._replace(condition=Condition("user_id = ?", (self._scope.user or "",))), changes
 
     def count_up_to(self, position: Position) -> int:
         condition, values = self._dialect.up_to("id", position)
@@ -407,126 +453,47 @@ def user_name(user: str | None) -> str:
 
 
 SOURCE = "item"
-_ITEM_COLUMNS = "items.id, items.item_id, items.key, items.value, items.indexed, items.updated_at"
-_SEARCHABLE_ITEM = "items.current = 1"
-_ITEM_FEEDS = (FeedTable("memory_items", "id"), FeedTable("item_changes", "seq"))
-
-
-class ItemFeed(Feed):
-    """Reads for the index of items; they cover all users, so a store for one user refuses them."""
-
-    _feeds = _ITEM_FEEDS
-
-    def messages_after(self, position: Position, limit: int, *, visible: bool = False) -> MessageBatch:
-        """The next items after a position, in order: at least one if there is any, fewer if they are long."""
-        self._require_everyone()
-        condition, values = self._after("items.id", position, visible=visible)
-        found: list[FeedMessage] = []
-        room = MAX_CHARACTERS
-        with self._engine.reading() as connection:
-            rows = readable_rows(
-                connection,
-                f"SELECT {self._dialect.position_columns('items.id')}, {_ITEM_COLUMNS} FROM memory_items AS items"
-                f" WHERE {_SEARCHABLE_ITEM} AND {condition}"
-                f" ORDER BY {self._dialect.position_order('items.id')} LIMIT ?",
-                (*values, limit),
-            )
-            for transaction, number, *row in rows:
-                found.append(_item_as_message(row))
-                position = Position(transaction, number)
-                room -= len(row[3] or "")
-                if room <= 0:
-                    break
-        return MessageBatch(found, position)
-
-    def messages_from(
-        self, session_id: str, first_id: int, limit: int = 2**62, *, until: Position | None = None
-    ) -> list[FeedMessage]:
-        """The current version of an item, if its id is not below `first_id`; with `until`, only up to that position."""
-        condition, values = ("1 = 1", ()) if until is None else self._dialect.up_to("items.id", until)
-        return self._messages(
-            f"items.item_id = ? AND items.id >= ? AND {condition} ORDER BY items.id LIMIT ?",
-            (session_id, first_id, *values, limit),
-        )
-
-    def sample_messages(self, first_id: int, limit: int, *, until: Position) -> list[FeedMessage]:
-        """A few items from an id on, up to a position, for checking an index."""
-        condition, values = self._dialect.up_to("items.id", until)
-        return self._messages(f"items.id >= ? AND {condition} ORDER BY items.id LIMIT ?", (first_id, *values, limit))
-
-    def messages_by_id(self, ids: Collection[int]) -> dict[int, FeedMessage]:
-        """The items with these ids that can be found."""
-        numbers, found = list(ids), dict[int, FeedMessage]()
-        for start in range(0, len(numbers), _BATCH_SIZE):
-            condition = self._dialect.one_of("items.id", numbers[start : start + _BATCH_SIZE])
-            found |= {message.id: message for message in self._messages(*condition)}
-        return found
-
-    def messages_like(self, patterns: Sequence[str], start: Position, limit: int) -> list[FeedMessage]:
-        """The newest items after a position whose key or value matches any of the LIKE patterns."""
-        either = " OR ".join(self._dialect.like(f"items.{column}") for column in ("value", "key") for _ in patterns)
-        condition, values = self._dialect.visible_after("items.id", start)
-        return self._messages(
-            f"{condition} AND ({either} OR {self._dialect.contains_nul('items.key')}) ORDER BY items.id DESC LIMIT ?",
-            (*values, *list(patterns) * 2, limit),
-        )
-
-    def messages_beyond_ascii(self, start: Position, limit: int) -> list[FeedMessage]:
-        """The newest items after a position whose key or value has letters outside ASCII."""
-        condition, values = self._dialect.visible_after("items.id", start)
-        either = " OR ".join(self._dialect.not_ascii(f"items.{column}") for column in ("value", "key"))
-        return self._messages(f"{condition} AND ({either}) ORDER BY items.id DESC LIMIT ?", (*values, limit))
-
-    def changes_after(self, position: Position, limit: int, *, visible: bool = False) -> list[FeedChange]:
-        """The next items that were replaced or removed, in order."""
-        self._require_everyone()
-        condition, values = self._after("seq", position, visible=visible)
-        with self._engine.reading() as connection:
-            rows = connection.execute(
-                f"SELECT {self._dialect.position_columns('seq')}, item_id FROM item_changes"
-                f" WHERE {condition} ORDER BY {self._dialect.position_order('seq')} LIMIT ?",
-                (*values, limit),
-            )
-            return [FeedChange(Position(transaction, number), item_id, 0) for transaction, number, item_id in rows]
-
-    def feed_sessions(self, ids: Collection[str]) -> dict[str, FeedSession]:
-        """The items with these ids that exist, as sessions."""
-        self._require_everyone()
-        names, found = list(ids), dict[str, FeedSession]()
-        for start in range(0, len(names), _BATCH_SIZE):
-            condition, values = self._dialect.one_of("items.item_id", names[start : start + _BATCH_SIZE])
-            with self._engine.reading() as connection:
-                rows = connection.execute(
-                    "SELECT items.item_id, items.user_id, items.created_at, items.namespace FROM memory_items AS items"
-                    f" WHERE {_SEARCHABLE_ITEM} AND {condition}",
-                    values,
-                )
-                found |= {
-                    item_id: FeedSession(item_id, item_id, user_id, SOURCE, None, created_at, 0, namespace)
-                    for item_id, user_id, created_at, namespace in rows
-                }
-        return found
-
-    def _describe(self, condition: str, values: Sequence[Any]) -> str:
-        self._require_everyone()
-        with self._engine.reading() as connection:
-            row = connection.execute(
-                f"SELECT id, updated_at, item_id FROM memory_items AS items WHERE {condition}", values
-            ).fetchone()
-        return " ".join(map(str, row)) if row else ""
-
-    def _messages(self, condition: str, values: Sequence[Any]) -> list[FeedMessage]:
-        self._require_everyone()
-        with self._engine.reading() as connection:
-            rows = readable_rows(
-                connection,
-                f"SELECT {_ITEM_COLUMNS} FROM memory_items AS items WHERE {_SEARCHABLE_ITEM} AND {condition}",
-                values,
-            )
-            return [_item_as_message(row) for row in rows]
 
 
 def _item_as_message(row: Sequence[Any]) -> FeedMessage:
     number, item_id, key, value, indexed, updated_at = row
     text = searchable_text(key, decode_json(value or "null"), indexed)
     return FeedMessage(number, item_id, "user", text, None, None, updated_at)
+
+
+_ITEMS = _FeedRows(
+    table="memory_items",
+    changes="item_changes",
+    session="item_id",
+    timestamp="updated_at",
+    columns="m.id, m.item_id, m.key, m.value, m.indexed, m.updated_at",
+    searchable="m.current = 1",
+    texts=("key", "value"),
+    letters=("key", "value"),
+    long=(3,),
+    changed="c.item_id, 0",
+    decode=_item_as_message,
+)
+
+
+class ItemFeed(Feed):
+    """Reads for the index of items; they cover all users, so a store for one user refuses them."""
+
+    _rows = _ITEMS
+
+    def _sessions(self, ids: list[str]) -> list[FeedSession]:
+        condition, values = self._dialect.one_of("m.item_id", ids)
+        with self._engine.reading() as connection:
+            rows = connection.execute(
+                "SELECT m.item_id, m.user_id, m.created_at, m.namespace FROM memory_items m"
+                f" WHERE {_ITEMS.searchable} AND {condition}",
+                values,
+            )
+            return [
+                FeedSession(item_id, item_id, user_id, SOURCE, None, created_at, 0, namespace)
+                for item_id, user_id, created_at, namespace in rows
+            ]
+
+    def _own(self, column: str) -> tuple[str, str, tuple[str, ...]]:
+        self._require_everyone()
+        return "", "", ()

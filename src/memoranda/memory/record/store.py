@@ -78,7 +78,8 @@ class SessionStore:
 
     @lazy_attribute
     def item_feed(self) -> ItemFeed:
-        return ItemFeed(*self._common)
+        # An id of an item is a digest, which has no secret to redact.
+        return ItemFeed(*self._common[:2], None)
 
     @lazy_attribute
     def item_passages(self) -> ItemPassages:
