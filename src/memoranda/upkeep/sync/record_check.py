@@ -81,7 +81,8 @@ def _is_field(name: str, value: Any) -> bool:
 
 def _check_message(record: Record) -> None:
     _require(_is_name(record["key"]) and _is_name(record["gid"]), "key or gid")
-    _check_versions([record["v"], *record["was"]] if "v" in record else [])
+    if "v" in record:
+        _check_versions([record["v"], *record["was"]])
     place = record["place"]
     _require(len(place) == 2 and (place[0] == "" or _is_name(place[0])) and _is_time(place[1]), "place")
     if record.get("gone"):

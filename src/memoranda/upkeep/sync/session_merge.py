@@ -217,13 +217,24 @@ def _merge_messages(run: Run, session_id: str, records: list[Record], numbers: d
             kept += named[1:]
     note_removed_texts(run, [(here[each.number][0], state[0]) for each, state in written if each.is_here])
     _write(run, session_id, written, _translator(run, session_id, numbers))
-    run.unordered.add(session_id)
+    if versions or not _are_in_order(written):
+        run.unordered.add(session_id)
     if gone:
         run.must_rewrite = run.has_forgotten = True
         run.db.synced_rows.remove_messages(session_id, gone)
     if kept:
         run.versions.put(session_id, kept)
     run.must_rewrite |= run.has_forgotten
+
+
+def _are_in_order(written: list[tuple[MessageVersion, State]]) -> bool:
+    """Whether each message was added after the one before it, as in a session that one machine has recorded."""
+    before = ""
+    for version, _ in written:
+        if version.place[0] != before:
+            return False
+        before = version.gid
+    return True
 
 
 def _read_message(run: Run, record: Record) -> tuple[MessageVersion, State | None]:

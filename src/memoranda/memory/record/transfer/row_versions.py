@@ -316,7 +316,7 @@ def put_versions(connection: Connection, session_id: str, versions: Iterable[Mes
         " WHEN message_versions.place = '' OR excluded.place < message_versions.place THEN excluded.place"
         " ELSE message_versions.place END",
         [
-            (session_id, each.gid, each.number, each.version, json.dumps(sorted(each.replaced)), each.run, each.bundle,
+            (session_id, each.gid, each.number, each.version, _as_json(each.replaced), each.run, each.bundle,
              json.dumps(each.place))
             for each in versions
         ],
@@ -357,6 +357,11 @@ def unnoticed(connection: Connection) -> Iterator[None]:
     connection.execute("UPDATE state_meta SET value = NULL WHERE key = ?", (SYNC_POSITION,))
     yield
     connection.execute("UPDATE state_meta SET value = ? WHERE key = ?", (position, SYNC_POSITION))
+
+
+def _as_json(names: frozenset[str]) -> str:
+    # Nearly all messages were never changed.
+    return json.dumps(sorted(names)) if names else "[]"
 
 
 def _position(connection: Connection) -> int:
