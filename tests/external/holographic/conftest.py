@@ -26,9 +26,9 @@ class Clock:
 
 
 @contextmanager
-def opened(place: Path, **options: Any) -> Iterator[FactStore]:
+def opened(place: Path, user: str = "", **options: Any) -> Iterator[FactStore]:
     """Opens the store of a home and closes it afterwards."""
-    store = FactStore(place, "", **options)
+    store = FactStore(place, user, **options)
     try:
         store.refresh()
         yield store

@@ -9,6 +9,7 @@ import pytest
 from memoranda.external.holographic.health import check_caches, check_facts
 from memoranda.external.holographic.retrieval import FactFilter, Retriever
 from memoranda.external.holographic.shared_facts import cache_path
+from memoranda.external.holographic.user_facts import sweep_caches
 from memoranda.support.health_issues import HealthIssue
 
 from .conftest import opened
@@ -111,3 +112,52 @@ def test_facts_that_a_cache_overlooks_are_reported(home: Path) -> None:
     assert list(check_facts(home, home)) == []
     with opened(home) as store:
         assert [fact.content for fact in store.list_facts()] == ["Ana lives in Rome"]
+
+
+def _lose(home: Path) -> None:
+    for file in home.glob("home.db*"):
+        file.unlink()
+
+
+def test_a_lost_home_database_is_reported_and_its_facts_are_put_back(home: Path) -> None:
+    """The doctor says what is gone; the facts are in their cache, with the entities that their writer named."""
+    with opened(home) as store:
+        store.add("it never rains there", entities=["Atlantis"])
+        store.add("The build runs on Fridays.")
+        store.remove(store.add("Removed before.")[0].fact_id)
+        before = store.list_facts()
+    _lose(home)
+    finding = _only(home)
+    assert (finding.severity, finding.path.name) == ("error", "home.db")
+    assert "spend ledger, API keys and log of imports are gone" in finding.problem
+    assert finding.repair is not None
+    assert finding.repair() == "2 facts are in home.db again"
+    assert list(check_caches(home)) == []
+    assert _probed(home, "Atlantis") == ["it never rains there"]
+    with opened(home) as store:
+        assert store.list_facts() == before
+
+
+@pytest.mark.parametrize("user", ["", "bob"])
+def test_the_next_use_of_facts_puts_them_back(home: Path, user: str) -> None:
+    """Also if the owner is the first to use facts, and adds one: the caches of others are not swept away."""
+    with opened(home, user) as store:
+        store.add("The build runs on Fridays.")
+    _lose(home)
+    with opened(home) as store:
+        store.add("A new one.")
+    sweep_caches(home)
+    with opened(home, user) as store:
+        assert {"The build runs on Fridays."} <= {fact.content for fact in store.list_facts()}
+
+
+def test_a_fact_that_was_removed_stays_removed(home: Path) -> None:
+    """A cache that is behind the rows of the same file puts nothing back."""
+    with opened(home) as store:
+        fact, _ = store.add("The build runs on Fridays.")
+    cached = cache_path(home, "").read_bytes()
+    with opened(home) as store:
+        store.remove(fact.fact_id)
+    cache_path(home, "").write_bytes(cached)
+    with opened(home) as store:
+        assert store.list_facts() == []

@@ -31,6 +31,7 @@ from memoranda.external.holographic.schema import APPLICATION_ID, CACHE_SCHEMA, 
 from memoranda.external.holographic.shared_facts import (
     EVERYTHING,
     NAMES,
+    OF_HOME,
     FactChanges,
     SharedFact,
     SharedFacts,
@@ -185,6 +186,8 @@ class FactStore:
             with self.database.reading() as connection:
                 revision, store = read_state(connection)
             changes = self._shared.read_after(revision)
+            if changes.store != store and store.startswith(OF_HOME) and self._shared.in_home:
+                self._put_back()
             if changes.store != store or changes.revision < revision:
                 self._fill(self._shared.read_after(EVERYTHING))
             elif changes.revision != revision:
@@ -403,6 +406,24 @@ class FactStore:
             revision, store = read_state(connection)
         changes = self._shared.read_after(revision)
         return changes.store == store and changes.revision == revision
+
+    def _put_back(self) -> None:
+        """Put the facts of a `home.db` that was lost into the new one: the cache has the only copy on this machine."""
+        with self.database.reading() as connection:
+            rows = connection.execute(f"SELECT fact_id, {', '.join(NAMES)} FROM facts ORDER BY fact_id").fetchall()
+            given: dict[int, list[str]] = {}
+            for fact_id, name in connection.execute(
+                "SELECT fact_id, name FROM fact_entities JOIN entities USING (entity_id) WHERE entity_type = 'given'"
+            ):
+                given.setdefault(fact_id, []).append(name)
+        with self._shared.changing() as connection:
+            for number, *columns in rows:
+                values = dict(zip(NAMES, columns, strict=True))
+                if self._shared.find(connection, values["content_key"]) is None:
+                    is_free = self._shared.get(connection, number) is None
+                    fact_id = number if is_free else self._shared.next_number(connection)
+                    self._shared.write(connection, SharedFact(fact_id, values, given.get(number)))
+        _log.warning("home.db was lost or replaced; %d facts were put back from their cache", len(rows))
 
     def _fill(self, changes: FactChanges) -> None:
         """Fill the cache with all facts, after it was found to be another store's."""

@@ -10,9 +10,10 @@ from functools import partial
 from pathlib import Path
 
 from memoranda.errors import CorruptStoreError
+from memoranda.external.holographic.fact_store import FactStore
 from memoranda.external.holographic.schema import APPLICATION_ID, CACHE_SCHEMA
 from memoranda.external.holographic.shared_facts import CACHE, facts_database
-from memoranda.external.holographic.user_facts import delete_cache
+from memoranda.external.holographic.user_facts import delete_cache, lost_store, user_of
 from memoranda.storage.connection import Connection
 from memoranda.storage.health import check_file
 from memoranda.storage.home_database import FILE_NAME
@@ -31,7 +32,24 @@ _OVERLOOKED = (
 def check_caches(home: Path) -> Iterator[HealthIssue]:
     """The issues in the caches of the home's owner and of each user of a gateway."""
     for path in sorted((home / CACHE).glob("holographic*.db")):
+        user = user_of(path)
+        if user is not None and lost_store(home, path):
+            yield HealthIssue(
+                "error",
+                home / FILE_NAME,
+                "was lost or replaced: its spend ledger, API keys and log of imports are gone, and the facts of "
+                f"{user or 'the owner'} are only in {path.name}",
+                "restore a backup, or put the facts back from their cache, which their next use does as well",
+                partial(_put_back, home, user),
+            )
+            continue
         yield from check_file(path, partial(_check_cache, path), partial(_cache_issue, path))
+
+
+def _put_back(home: Path, user: str) -> str:
+    with closing(FactStore(home, user)) as store:
+        store.refresh()
+        return f"{len(store.all_rows()):,} facts are in {FILE_NAME} again"
 
 
 def _check_cache(path: Path) -> Iterator[HealthIssue]:

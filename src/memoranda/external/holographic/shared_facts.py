@@ -5,6 +5,7 @@ after a number misses none. A removed fact keeps its row without its content, so
 """
 
 import json
+import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -14,12 +15,15 @@ from memoranda.external.holographic.schema import COPIED, SCHEMA, next_revision,
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.home_database import HomeDatabase
-from memoranda.storage.state_meta import read_meta
+from memoranda.storage.state_meta import read_meta, write_meta
 from memoranda.support.home import encode_user_id
 
 CACHE = "holographic.cache"
 """The directory of the caches, which nothing but time is lost with."""
 EVERYTHING = -1
+OF_HOME = "home:"
+"""What the name of the store begins with if it is a `home.db`; a new file gets another name with its first fact."""
+_STORE_NAME = "facts.store"
 NAMES = tuple(column.name for column in COPIED)
 _ROW = f"fact_id, removed, given_names, {', '.join(NAMES)}"
 
@@ -61,6 +65,7 @@ class SharedFacts:
         self._database = facts_database(home, server_url)
         self._engine: Engine = self._database.open()
         self._user = user
+        self.in_home = not server_url
 
     def close(self) -> None:
         self._database.close()
@@ -83,6 +88,8 @@ class SharedFacts:
         engine = self._engine.acting_for(self._user or None)
         with engine.writing() as connection:
             engine.lock_session(connection, f"facts:{self._user}")
+            if self.in_home and read_meta(connection, _STORE_NAME) is None:
+                write_meta(connection, _STORE_NAME, OF_HOME + secrets.token_hex(8))
             yield connection
 
     def read_after(self, revision: int) -> FactChanges:
@@ -90,7 +97,7 @@ class SharedFacts:
         with self._engine.acting_for(self._user or None).reading() as connection:
             row = connection.execute("SELECT revision FROM fact_revisions WHERE user_id = ?", (self._user,)).fetchone()
             current = int(row[0]) if row else 0
-            name = read_meta(connection, "store_id") or self._engine.location
+            name = read_meta(connection, _STORE_NAME if self.in_home else "store_id") or self._engine.location
             if revision == current:
                 return FactChanges([], current, name)
             after = revision if 0 <= revision < current else 0
@@ -144,6 +151,15 @@ class SharedFacts:
                 f"UPDATE shared_facts SET retrieval_count = retrieval_count + 1 WHERE user_id = ? AND {condition}",
                 (self._user, *values),
             )
+
+
+def name_of_store(home: Path) -> str | None:
+    """The name of the store that `home.db` is; None before its first fact."""
+    with closing(facts_database(home)) as database:
+        if not database.exists():
+            return None
+        with database.open().reading() as connection:
+            return read_meta(connection, _STORE_NAME)
 
 
 def last_removals(home: Path, users: Sequence[str], server_url: str = "") -> dict[str, int]:

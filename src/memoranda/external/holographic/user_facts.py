@@ -10,7 +10,14 @@ from typing import Any
 
 from memoranda.errors import LockTimeoutError
 from memoranda.external.holographic.fact_store import FactStore, read_state
-from memoranda.external.holographic.shared_facts import CACHE, SharedFacts, facts_database, last_removals
+from memoranda.external.holographic.shared_facts import (
+    CACHE,
+    OF_HOME,
+    SharedFacts,
+    facts_database,
+    last_removals,
+    name_of_store,
+)
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.support.home import decode_user_id, remove_file
 
@@ -34,12 +41,18 @@ def sweep_caches(home: Path, server_url: str = "") -> None:
     if now < _swept.get((home, server_url), 0.0):
         return
     _swept[home, server_url] = now + _SWEEP_SECONDS
-    caches = {_user_of(path): path for path in sorted((home / CACHE).glob("holographic*.db"))[:_MAX_SWEPT]}
+    caches = {user_of(path): path for path in sorted((home / CACHE).glob("holographic*.db"))[:_MAX_SWEPT]}
     known = {user: path for user, path in caches.items() if user is not None}
     removals = last_removals(home, list(known), server_url) if known else {}
     for user, path in known.items():
-        if user not in removals or _revision_of(path) < removals[user]:
+        if (user not in removals or _state_of(path)[0] < removals[user]) and (server_url or not lost_store(home, path)):
             delete_cache(path)
+
+
+def lost_store(home: Path, path: Path) -> str:
+    """The name of the `home.db` that a cache was filled from, if the home has another one now; otherwise ""."""
+    _, store = _state_of(path)
+    return store if store.startswith(OF_HOME) and store != name_of_store(home) else ""
 
 
 def delete_cache(path: Path) -> None:
@@ -51,17 +64,17 @@ def delete_cache(path: Path) -> None:
         _log.info("%s is in use, and is cleaned by its user: %s", path.name, error)
 
 
-def _user_of(path: Path) -> str | None:
+def user_of(path: Path) -> str | None:
     return "" if path.stem == "holographic" else decode_user_id(path.stem.removeprefix("holographic-"))
 
 
-def _revision_of(path: Path) -> int:
-    """The last change that a cache has; 0 if that cannot be read."""
+def _state_of(path: Path) -> tuple[int, str]:
+    """The last change that a cache has, and of which store; 0 and "" if that cannot be read."""
     try:
         with closing(sqlite3.connect(path, timeout=1.0)) as connection:
-            return read_state(connection)[0]
+            return read_state(connection)
     except sqlite3.Error:
-        return 0
+        return 0, ""
 
 
 @contextmanager
