@@ -57,6 +57,7 @@ def fill_hostile(memory: Memory) -> None:
         facts.add(f"Ana lives in {place}.", provenance=Provenance(SESSION, SHORT, SHORT))
     facts.add(HOSTILE[:3_000], tags=[SHORT.replace(",", "")], provenance=Provenance(SESSION, SHORT, SHORT))
     facts.close()
+    memory.items.put(("x", SHORT[:100]), SHORT[:100], {"text": HOSTILE[:3_000]})
     outbox = Outbox(home)
     outbox.put(SHORT, "turn", SESSION, {SHORT: HOSTILE, "x": HOSTILE}, {})
     job = outbox.claim(SHORT)

@@ -84,6 +84,7 @@ def _fill(service: RunningService, name: str) -> Neighbour:
     facts = FactStore(home, name)
     facts.add(f"The {word} lives in Lisbon.")
     facts.close()
+    memory.items.put(("birds",), f"item-{word}", {"text": f"The {word} sleeps."})
     outbox = Outbox(home)
     outbox.put("zep", "turn", session, {"user_content": word}, {}, scope=name)
     job = outbox.claim("zep", name)
@@ -179,3 +180,15 @@ def test_an_admin_of_the_home_sees_its_health(service: RunningService) -> None:
         client.headers["Origin"] = service.url
         client.post("/view/login", data={"key": service.key(*scopes), "user": ""})
         assert client.get("/view/health?check=1").status_code == status
+
+
+@pytest.mark.slow
+def test_only_the_owner_sees_api_keys(service: RunningService, clients: dict[str, httpx.Client]) -> None:
+    """Their names, users and last use; a key of a user shows that user's page without them."""
+    owner = service.client()
+    owner.headers["Origin"] = service.url
+    named, token = service.service.keys.create(("read",), name="The gateway of the owner")
+    assert owner.post("/view/login", data={"key": token, "user": ""}).status_code == 200
+    page = owner.get("/view/kept").text
+    assert named.id in page and "The gateway of the owner" in page
+    assert named.id not in clients["ana"].get("/view/kept").text
