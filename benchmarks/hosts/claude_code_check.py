@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 from benchmarks.hosts.check_command import CheckCounts, create_parser, program_path
-from benchmarks.hosts.machine import ANSWER, ASKING, NOTE, Machine, changed_files, choose_prompts
+from benchmarks.hosts.machine import ANSWER, ASKING, Machine, changed_files, choose_prompts, shows_memory
 from benchmarks.hosts.model_server import REPLY
 from memoranda.models.model import Reply
 from memoranda.testing.scripted.server import ScriptedServer
@@ -89,7 +89,7 @@ def check(machine: ClaudeCodeMachine, runs: int) -> Counts:
     machine.memoranda("install", "claude-code", "--yes")
     for prompt in choose_prompts(runs):
         request = machine.ask(prompt)
-        counts.memory += NOTE in request
+        counts.memory += shows_memory(request)
         counts.tools += "mcp__memoranda__session_search" in request
         if prompt == ASKING:
             counts.asking += 1

@@ -19,7 +19,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
 from benchmarks.hosts.check_command import CheckCounts, create_parser, program_path
-from benchmarks.hosts.machine import ANSWER, ASKING, NOTE, OTHERS, Machine, changed_files, choose_prompts
+from benchmarks.hosts.machine import ANSWER, ASKING, OTHERS, Machine, changed_files, choose_prompts, shows_memory
 from benchmarks.hosts.model_server import REPLY
 from benchmarks.hosts.responses_server import ResponsesServer
 
@@ -107,14 +107,14 @@ def check(machine: CodexMachine, runs: int) -> Counts:
     machine.memoranda("install", "codex", "--yes")
     for number in range(runs):
         request = machine.ask(OTHERS[number])
-        counts.memory_before_review += NOTE in json.dumps(request)
+        counts.memory_before_review += shows_memory(json.dumps(request))
         counts.tools_before_review += "session_search" in json.dumps(request["tools"])
     counts.recorded_before_review = machine.wait_for_sessions("codex", 0, REPLY)
     for prompt in choose_prompts(runs):
         request = machine.ask(prompt, "--dangerously-bypass-hook-trust")
         context = "\n".join(_developer_texts(request))
-        counts.memory += NOTE in json.dumps(request)
-        counts.memory_from_hook += NOTE in context
+        counts.memory += shows_memory(json.dumps(request))
+        counts.memory_from_hook += shows_memory(context)
         if prompt == ASKING:
             counts.asking += 1
             counts.evidence_when_asking += ANSWER in context

@@ -8,8 +8,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import memoranda
+from memoranda.memory.curated.settings import project_target
 
 NOTE = "The build server runs Debian 12."
+_PROJECT_NOTE = "The release script of this project is ship.sh."
+_OTHER_NOTE = "The release script of another project is sail.sh."
 ANSWER = "Staging uses the heron cluster, on port 5433."
 # A prompt to which an earlier conversation is relevant, and prompts to which none is. No two are the same, because a
 # recorded session is relevant to its own words. The longest come first: short ones never get evidence.
@@ -26,6 +29,11 @@ TIMEOUT = 120.0
 _RECORDING_TIMEOUT = 60.0
 
 
+def shows_memory(text: str) -> bool:
+    """Whether a request has the note and that of the project, and nothing of another project."""
+    return NOTE in text and _PROJECT_NOTE in text and _OTHER_NOTE not in text
+
+
 class Machine:
     """Runs a host and Memoranda as a user would, with nothing of the real user's environment but the PATH."""
 
@@ -40,9 +48,11 @@ class Machine:
         self.environment = {**shared, "HOME": str(self.user), **environment}
 
     def fill_home(self) -> None:
-        """Saves the note and records the conversations."""
+        """Saves a note, one of this project and one of another, and records the conversations."""
         with memoranda.open(self.home) as memory:
             memory.remember(NOTE)
+            memory.session(directory=self.project).remember(_PROJECT_NOTE, "project")
+            memory.remember(_OTHER_NOTE, project_target("github.com/acme/heron"))
             memory.sessions.create_session("earlier", "cli")
             for prompt, reply in CONVERSATIONS:
                 memory.sessions.append_message("earlier", "user", prompt)

@@ -105,6 +105,23 @@ def test_a_host_gets_memory_at_the_start_and_evidence_for_a_question(host: Claud
 
 
 @pytest.mark.slow
+@pytest.mark.slow
+def test_a_host_gets_the_memory_of_the_project_it_works_in_and_of_no_other(host: ClaudeHost, tmp_path: Path) -> None:
+    """At the start of a session, by the directory of the host; the server that it starts there offers the target."""
+    crane = tmp_path / "crane"
+    crane.mkdir()
+    elsewhere = ClaudeHost(host.person, crane, "8bf3f8e8-264f-4b3d-bdc5-cce4f0bbc5c8", host.environment)
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+    change = {"target": "project", "action": "add", "content": "The archive of heron is in Basel."}
+    line = json.dumps(request | {"params": {"name": "memory", "arguments": change}})
+    done = subprocess.run(
+        [*_PROGRAM, "mcp"], input=line + "\n", capture_output=True, text=True, cwd=host.directory,
+        env=host.environment, check=True, timeout=GIVE_UP,
+    )  # fmt: skip
+    assert "Saved in" in done.stdout, done.stdout
+    assert "Basel" in host.start() and "Basel" not in elsewhere.start()
+
+
 def test_stop_records_only_what_is_new(host: ClaudeHost) -> None:
     """However often it is called; `--wait` records in the call itself."""
     host.write("user", "first")
