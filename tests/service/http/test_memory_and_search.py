@@ -170,3 +170,17 @@ def test_an_entry_moves_to_the_notes_and_back_over_http(client: httpx.Client) ->
     assert client.post("/v1/memory/move", json=back).status_code == 404
     added = client.post(notes, json={"text": "Gone tomorrow."}).json()["ids"][0]
     assert client.delete(f"{notes}/{added}").is_success and client.get(notes).json()["entries"] == []
+
+
+def test_a_note_of_another_target_is_removed_and_moved_over_http(client: httpx.Client) -> None:
+    """Whatever a note belongs to: the profile or a project."""
+    notes = "/v1/memory/notes/entries"
+    for target, text in (("user", "Ana sings."), ("project:github.com+acme+heron", "Heron flies.")):
+        assert client.post(f"/v1/memory/{target}/entries", json={"text": text}).status_code == 201
+        move = {"target": target, "to": "notes", "old_text": text}
+        assert client.post("/v1/memory/move", json=move).is_success
+    back = {"target": "notes", "to": "memory", "old_text": "Heron"}
+    assert client.post("/v1/memory/move", json=back).is_success and "Heron flies." in _texts(client)
+    (left,) = client.get(notes).json()["entries"]
+    assert left["text"] == "Ana sings." and client.delete(f"{notes}/{left['id']}").is_success
+    assert client.get(notes).json()["entries"] == []

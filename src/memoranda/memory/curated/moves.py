@@ -33,7 +33,7 @@ _MAX_CHARS = 20_000
 
 
 def write_notes(store: MemoryStore, operations: Sequence[Operation], origin: Origin) -> MemoryWriteResult:
-    """Add and remove notes of the project one works in, or of the agent's own notes."""
+    """Add notes of the project one works in, or of the agent's own, and change or remove any note."""
     owner = store.project or "memory"
     if store.notes is None:
         return MemoryRefusal(NOTES, "disabled", "There is no record that could keep notes. Nothing was written.")
@@ -41,7 +41,8 @@ def write_notes(store: MemoryStore, operations: Sequence[Operation], origin: Ori
         wanted = [canonical_operation(item) for item in operations]
     except ValueError as error:
         return MemoryRefusal(NOTES, "invalid", f"{error} Nothing was written.")
-    planned = plan([note.text for note in store.notes.all(owner)], wanted)
+    owners = _owners_of_notes(store)
+    planned = plan(list(owners), wanted)
     if isinstance(planned, NoMatch | Ambiguous):
         return refusals.unmatched(NOTES, planned)
     written = [edit.after for edit in planned.edits if edit.after is not None]
@@ -54,9 +55,9 @@ def write_notes(store: MemoryStore, operations: Sequence[Operation], origin: Ori
     }
     for edit in planned.edits:
         if edit.after is not None:
-            store.notes.add(edit.after, owner, origin, until.get(edit.after, ""))
+            store.notes.add(edit.after, owners.get(edit.before or "", owner), origin, until.get(edit.after, ""))
         if edit.before is not None:
-            store.notes.remove(edit.before, owner)
+            store.notes.remove(edit.before, owners[edit.before])
     done = "Saved as a note: search finds it, and no prompt shows it." if written else "Removed the note."
     message = done if planned.edits else "There is such a note already."
     return MemoryReceipt(NOTES, Path(NOTES), message, planned.edits)
@@ -88,8 +89,8 @@ def move_entry(store: MemoryStore, source: Target, old_text: str, to: Target, or
         return MemoryRefusal(source, "disabled", "There is no record that could keep notes. Nothing was moved.")
     if source == to:
         return MemoryRefusal(source, "invalid", f"It is in {file_name(to)} already. Nothing was moved.")
-    owner = store.project or "memory"
-    known = _texts(store, source, owner)
+    owners = _owners_of_notes(store) if source == NOTES else {}
+    known = list(owners) if source == NOTES else [entry.text for entry in store.view(source).entries]
     found = locate(known, canonical(old_text))
     if not isinstance(found, int):
         problem = NoMatch(1, ()) if found is None else Ambiguous(1, found)
@@ -98,7 +99,7 @@ def move_entry(store: MemoryStore, source: Target, old_text: str, to: Target, or
     if to == NOTES:
         requests = [_removal(source, text, origin, "Moved to notes: search finds it.", "to notes", {text: source})]
     elif source == NOTES:
-        requests = [_addition(to, text, origin, done, "from notes", {text: owner})]
+        requests = [_addition(to, text, origin, done, "from notes", {text: owners[text]})]
     else:
         requests = [_addition(to, text, origin, done, f"from {source}", {})]
         requests.append(_removal(source, text, origin, done, f"to {to}", {}))
@@ -106,10 +107,11 @@ def move_entry(store: MemoryStore, source: Target, old_text: str, to: Target, or
     return outcome if isinstance(outcome, MemoryRefusal) else outcome[0]
 
 
-def _texts(store: MemoryStore, source: Target, owner: Target) -> list[str]:
-    if source == NOTES:
-        return [note.text for note in store.notes.all(owner)] if store.notes is not None else []
-    return [entry.text for entry in store.view(source).entries]
+def _owners_of_notes(store: MemoryStore) -> dict[str, Target]:
+    """The target that each note belongs to, by its text; of two equal notes, the one of the project one works in."""
+    owner = store.project or "memory"
+    notes = store.notes.all() if store.notes is not None else []
+    return {note.text: note.owner for note in sorted(notes, key=lambda note: note.owner == owner)}
 
 
 def _addition(
