@@ -10,7 +10,7 @@ import json
 import logging
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any
@@ -26,6 +26,8 @@ _MIN_VALUE_CHARS = 8
 # "pwd=" and the shortest value that counts as a secret.
 _MIN_TEXT_CHARS = 12
 _MAX_PARTS = 2_000_000
+_PART_CHARS = 2_000_000
+_SHARED_CHARS = 100_000
 # JSON text within JSON text within JSON text: tool calls, their arguments, and what is sent by them.
 _MAX_LEVELS = 3
 _HTML_ESCAPES = str.maketrans({"<": r"\u003c", ">": r"\u003e", "&": r"\u0026"})
@@ -103,7 +105,7 @@ class Redactor:
             if contains_any(self._known_forms(joined), joined):
                 return False
         others = [text for text in texts if len(text) != _UUID_CHARS or not _UUID.fullmatch(text)]
-        return not find_secrets(BETWEEN_TEXTS.join(others))
+        return not any(map(find_secrets, _overlapping_parts(BETWEEN_TEXTS.join(others))))
 
     def _redact_name(self, name: str) -> str:
         if len(name) < _MIN_VALUE_CHARS:
@@ -207,6 +209,15 @@ def _redact_split_keys(items: list[Any]) -> tuple[list[Any], int]:
             kept[number] = _PRIVATE_KEY if lines[number] else items[number]
         kept[last] = _PRIVATE_KEY + lines[last][end - starts[last] :]
     return kept, count
+
+
+def _overlapping_parts(text: str) -> Iterator[str]:
+    """A text in parts, of which each has the beginning of the next: a search copies its text up to six times.
+
+    No credential, together with the name before it, is as long as what two parts share.
+    """
+    for start in range(0, len(text), _PART_CHARS):
+        yield text[start : start + _PART_CHARS + _SHARED_CHARS]
 
 
 def _collect_texts(value: Any, texts: list[str]) -> None:

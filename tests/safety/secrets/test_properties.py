@@ -3,6 +3,7 @@
 import random
 import sys
 import time
+import tracemalloc
 import uuid
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from benchmarks.secrets import formats, situations
 from benchmarks.secrets.lookalikes import written_lines
 from benchmarks.secrets.template import generate
+from memoranda.safety import redaction
 from memoranda.safety.redaction import Redactor
 from memoranda.safety.secrets import FoundSecret, find_secrets, finder
 from tests.cases import cases
@@ -144,3 +146,32 @@ def test_a_text_full_of_secrets_takes_little_work(unit: str) -> None:
     finally:
         sys.setprofile(None)
     assert calls < 2.75 * len(text)
+
+
+def test_a_credential_is_found_at_the_place_where_a_very_long_text_is_divided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long text is searched in parts, which share enough for a credential and its name."""
+    monkeypatch.setattr(redaction, "_PART_CHARS", 1000)
+    monkeypatch.setattr(redaction, "_SHARED_CHARS", 4000)
+    before, after = "word " * 300, "\n" + "word " * 900
+    missed = []
+    for secret in SECRETS:
+        text = f"{before[: 1000 - len(secret) // 2]}\n{secret}{after}"
+        if Redactor().is_clean(text) and find_secrets(text):
+            missed.append(secret)
+    assert not missed
+
+
+def test_searching_a_very_long_text_copies_a_part_of_it_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search makes several copies of what it searches."""
+    monkeypatch.setattr(redaction, "_PART_CHARS", 20_000)
+    monkeypatch.setattr(redaction, "_SHARED_CHARS", 1000)
+    text = "word " * 60_000
+    redactor = Redactor()
+    redactor.is_clean(text[:1000])
+    tracemalloc.start()
+    try:
+        assert redactor.is_clean(text)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < len(text)
