@@ -1,5 +1,7 @@
 """Files of JSON lines: every line is an object or a problem, and no file needs more memory than its longest line."""
 
+import json
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,23 @@ def test_an_endless_line_is_a_problem_and_the_next_one_is_read(tmp_path: Path, m
     assert isinstance(problem, Problem)
     assert isinstance(line, Line)
     assert (problem.line, line.number, line.end) == (1, 2, file.stat().st_size)
+
+
+def test_a_very_long_line_is_in_memory_twice_at_most(tmp_path: Path) -> None:
+    """As bytes and text, and then as text and value."""
+    file = tmp_path / "a.jsonl"
+    size = 4_000_000
+    file.write_text(json.dumps({"a": "x" * size}) + "\n")
+    tracemalloc.start()
+    try:
+        (line,) = read(file)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert isinstance(line, Line)
+    assert len(line.value["a"]) == size
+    assert len(line.raw) < 100
+    assert peak < 2.5 * size
 
 
 @pytest.mark.parametrize(

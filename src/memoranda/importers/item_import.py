@@ -162,7 +162,7 @@ class ItemImport:
             name = digest(name)
         message = _without_own_tool_result(imported.message)
         message = {**message, "external_id": name, "timestamp": batch.latest_timestamp}
-        batch.messages.append(replace(imported, message=message))
+        batch.messages.append(ImportedMessage(message, imported.line, imported.state))
         self._count += 1
         self._characters += _approximate_chars(message)
 
@@ -306,6 +306,5 @@ def _merge(before: ImportedConversation, later: ImportedConversation) -> Importe
 
 
 def _approximate_chars(message: dict[str, Any]) -> int:
-    return sum(len(value) if isinstance(value, str) else 500 if value else 0 for value in message.values()) + sum(
-        len(str(call)) for call in message.get("tool_calls") or ()
-    )
+    texts = [value for value in message.values() if type(value) is str]
+    return sum(map(len, texts)) + sum(len(str(call)) for call in message.get("tool_calls") or ())

@@ -19,6 +19,7 @@ from memoranda.support.lazy_dataclass import dataclass
 # An image in a transcript may have several megabytes.
 MAX_LINE_BYTES = 64 * 1024 * 1024
 _MAX_DEPTH = 12
+_LONG_LINE_BYTES = 1024 * 1024
 _DIGESTED_BYTES = 4096
 _READ_ONLY = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
 _LINES_PER_CHECKPOINT = 100
@@ -138,7 +139,10 @@ def unreadable_problem(item: ImportItem, error: OSError) -> Problem:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line that is a JSON object; `end` is the offset of the next line."""
+    """One line that is a JSON object; `end` is the offset of the next line.
+
+    `raw` tells it from other lines: its bytes, or the digest of a very long line, which is not kept twice.
+    """
 
     value: dict[str, Any]
     number: int
@@ -183,26 +187,35 @@ def read_line_events(
 
 def stream_lines(file: Path, stream: BinaryIO, offset: int = 0, number: int = 0) -> Iterator[Line | Problem]:
     """Yield the lines of an open file whose next byte is at `offset`, after `number` lines."""
-    while raw := stream.readline(MAX_LINE_BYTES):
+    while True:
         number += 1
-        offset += len(raw)
-        if len(raw) == MAX_LINE_BYTES and not raw.endswith(b"\n"):
-            offset += _skip_line(stream)
-            yield Problem(file, number, f"the line has more than {MAX_LINE_BYTES // 1024 // 1024} MB")
-        elif raw.strip():
-            yield _parse_line(file, raw, number, offset)
+        size, line = _read_line(file, stream, number, offset)
+        if not size:
+            return
+        offset += size
+        if line is not None:
+            yield line
 
 
-def _parse_line(file: Path, raw: bytes, number: int, end: int) -> Line | Problem:
+def _read_line(file: Path, stream: BinaryIO, number: int, offset: int) -> tuple[int, Line | Problem | None]:
+    """Read a line and its size; None for a blank line. Of a very long line, few copies exist at the same time."""
+    raw = stream.readline(MAX_LINE_BYTES)
+    size, is_finished = len(raw), raw.endswith(b"\n")
+    if size == MAX_LINE_BYTES and not is_finished:
+        problem = Problem(file, number, f"the line has more than {MAX_LINE_BYTES // 1024 // 1024} MB")
+        return size + _skip_line(stream), problem
+    if not raw or raw.isspace():
+        return size, None
+    kept = raw if size < _LONG_LINE_BYTES else hashlib.sha256(raw).digest()
     try:
-        value = json.loads(raw.decode("utf-8", "surrogatepass"))
+        text = raw.decode("utf-8", "surrogatepass")
+        del raw
+        value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        if not raw.endswith(b"\n"):
-            return Problem(file, number, _UNFINISHED)
-        return Problem(file, number, f"not JSON ({str(error)[:100]})")
+        return size, Problem(file, number, f"not JSON ({str(error)[:100]})" if is_finished else _UNFINISHED)
     if not isinstance(value, dict):
-        return Problem(file, number, f"a JSON object is expected, not {type(value).__name__}")
-    return Line(value, number, raw, end)
+        return size, Problem(file, number, f"a JSON object is expected, not {type(value).__name__}")
+    return size, Line(value, number, kept, offset + size)
 
 
 def _skip_line(stream: BinaryIO) -> int:

@@ -129,13 +129,12 @@ class _Transcript:
     def _learn(self, entry: Entry) -> bool:
         """Store what a line says about the session; return whether it sets a new title."""
         facts = self._known.facts
-        message = entry.get("message")
-        model = message.get("model") if isinstance(message, dict) else None
-        values = {name: entry.get(field) for name, field in _FACTS.items()}
-        values["model"] = model if model != _NO_MODEL else None
-        for name, value in values.items():
-            if name not in facts and isinstance(value, str) and 0 < len(value) <= _MAX_FACT_CHARS:
+        for name, key in _FACTS.items():
+            if name not in facts and _is_fact(value := entry.get(key)):
                 facts[name] = value
+        message = entry.get("message")
+        if "model" not in facts and isinstance(message, dict) and _is_fact(model := message.get("model")):
+            facts["model"] = model
         if "started_at" not in facts and (at := parse_timestamp(entry.get("timestamp"))) is not None:
             facts["started_at"] = at
         found = _title(entry)
@@ -173,6 +172,10 @@ class _Transcript:
             ClaudeCode.name,
             {f"claude_code_{name}": facts[name] for name in ("version", "git_branch") if name in facts},
         )
+
+
+def _is_fact(value: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= _MAX_FACT_CHARS and value != _NO_MODEL
 
 
 def _title(entry: Entry) -> tuple[str, int] | None:
