@@ -16,6 +16,7 @@ from memoranda.support.tool import JsonObject, Tool
 from memoranda.testing.scripted.model import ScriptedModel
 from tests.agent.rooms import Room
 from tests.forked import Forked, Say, forking
+from tests.timing import HANG
 
 pytestmark = pytest.mark.slow
 
@@ -28,11 +29,14 @@ def _answer(system: str, messages: Sequence[Message], tools: Sequence[Tool]) -> 
     return Reply("Wait.", tuple(ToolCall(f"{len(messages)}-{number}", "note", "{}") for number in range(3)))
 
 
-def _talk(home: Path, say: Say) -> None:
-    """Take one turn after the other, and say a line for each step."""
+def _talk(home: Path, hangs_in: int, say: Say) -> None:
+    """Take one turn after the other, and say a line for each step; hang in a call of the tool, by its number."""
+    calls = count(1)
 
     def note(arguments: object) -> JsonObject:
         say(b"called\n")
+        if next(calls) == hangs_in:
+            time.sleep(HANG)
         return {"success": True}
 
     room = Room(open_memory(home).session(source="test", session_id="s1"))
@@ -42,12 +46,12 @@ def _talk(home: Path, say: Say) -> None:
         say(b"answered\n")
 
 
-def _run_and_kill(home: Path, after: float) -> list[bytes]:
+def _run_and_kill(home: Path, after: float, hangs_in: int) -> list[bytes]:
     """What the agent said that it had done before it was killed."""
-    agent = Forked(partial(_talk, home))
+    agent = Forked(partial(_talk, home, hangs_in))
     said = b""
     # The first turn takes longest, because it opens the store.
-    while b"answered" not in said:
+    while b"answered" not in said or said.count(b"called") < hangs_in:
         heard = agent.heard()
         assert heard, f"The agent has ended after {said!r}."
         said += heard
@@ -62,7 +66,9 @@ def test_a_killed_agent_has_recorded_what_it_did_and_goes_on(tmp_path: Path) -> 
     cut = set()
     for number in range(12):
         home = tmp_path / str(number)
-        done = _run_and_kill(home, chance.random() * 0.15)
+        # The first ones are killed in each call of the second turn, so that not all are killed at the same point however
+        # late a busy machine does it.
+        done = _run_and_kill(home, chance.random() * 0.15, 4 + number if number < 3 else 0)
         with open_memory(home) as memory:
             roles = [each["role"] for each in memory.sessions.get_messages("s1")]
             turns, last = divmod(len(roles), len(WHOLE))
