@@ -66,8 +66,7 @@ def test_a_killed_agent_has_recorded_what_it_did_and_goes_on(tmp_path: Path) -> 
     cut = set()
     for number in range(12):
         home = tmp_path / str(number)
-        # The first ones are killed in each call of the second turn, so that not all are killed at the same point however
-        # late a busy machine does it.
+        # The first ones are killed in each call of the second turn: a busy machine may kill the others at one point.
         done = _run_and_kill(home, chance.random() * 0.15, 4 + number if number < 3 else 0)
         with open_memory(home) as memory:
             roles = [each["role"] for each in memory.sessions.get_messages("s1")]
