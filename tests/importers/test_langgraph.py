@@ -57,5 +57,5 @@ def test_checkpoints_of_older_and_unsafe_formats(tmp_path: Path) -> None:
         connection.executemany("INSERT INTO checkpoints VALUES ('t', '', ?, ?, ?, NULL)", rows)
     home = Home(tmp_path / "home")
     summary = home.take(LangGraph(), file)
-    assert [message["content"] for message in home.messages("langgraph-t")] == ["Hello."]
+    assert [message["content"] for message in home.messages("langgraph:t")] == ["Hello."]
     assert ["the format pickle is not supported" in problem.text for problem in summary.problems] == [True]

@@ -139,8 +139,10 @@ class ItemImport:
 
     def _session_name(self, conversation: ImportedConversation, host_id: str) -> str:
         user = self._store.scope.user
-        if conversation.names and host_id == conversation.host_id:
-            return self._store.stored_name(join_names(self._reader.name, user, *conversation.names))
+        # The names of a part begin with those of the conversation that it worked for.
+        names = {conversation.parent_host_id: conversation.names[:-1], conversation.host_id: conversation.names}
+        if names.get(host_id):
+            return self._store.stored_name(join_names(self._reader.name, user, *names[host_id]))
         name = session_name(conversation.source or self._reader.name, host_id, user)
         return self._store.stored_name(name)
 

@@ -45,13 +45,13 @@ LANGGRAPH = Sample(
     "langgraph",
     messages=11,
     sessions={
-        "langgraph-thread-1": 6,
-        "langgraph-thread-2": 2,
+        "langgraph:thread-1": 6,
+        "langgraph:thread-2": 2,
         "langgraph:notes-memories.ann": 2,
         "langgraph:notes-memories.ben": 1,
     },
     known=(
-        "langgraph-thread-1",
+        "langgraph:thread-1",
         "13cbe929-0a3b-4052-836b-64d48c68b751",
         "2026-11-16T18:09:05.680954+00:00",
         "What is the weather in Basel?",

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict, cast
 
 import pytest
+from click.testing import CliRunner
 
 import memoranda
+from memoranda.cli.main import command
 from memoranda.errors import HomeError, StorageError
 
 pytest.importorskip("langgraph.graph", reason="the package langgraph is not installed")
@@ -326,11 +328,15 @@ def test_processes_and_threads_write_to_one_thread_id(tmp_path: Path) -> None:
         assert sorted(_values(saver)) == expected
 
 
-def _chat(saver: MemorandaSaver, question: str, answer: str, thread: Any = _THREAD) -> list[Any]:
+def _chat_builder(answer: str) -> Any:
     builder = StateGraph(MessagesState)
     builder.add_node("answer", lambda _: {"messages": [AIMessage(answer)]})
     builder.add_edge(START, "answer")
-    graph = builder.compile(checkpointer=saver)
+    return builder
+
+
+def _chat(saver: Any, question: str, answer: str, thread: Any = _THREAD) -> list[Any]:
+    graph = _chat_builder(answer).compile(checkpointer=saver)
     return list(graph.invoke(cast("Any", {"messages": [HumanMessage(question)]}), thread)["messages"])
 
 
@@ -355,3 +361,18 @@ def test_a_deleted_thread_is_not_found_and_one_that_is_not_recorded_never_was(me
     MemorandaSaver(memory).delete_thread("t")
     assert [memory.search(each)["count"] for each in ("oven", "mixer", "fridge")] == [0, 1, 0]
     assert memory.for_user("ana").search("oven")["count"] == 1
+
+
+def test_an_imported_thread_continues_as_the_same_conversation(memory: memoranda.Memory, tmp_path: Path) -> None:
+    """What LangGraph's own file has is recorded once, also when our checkpointer gets the same messages."""
+    sqlite = pytest.importorskip("langgraph.checkpoint.sqlite", reason="langgraph-checkpoint-sqlite is not installed")
+    file = tmp_path / "checkpoints.sqlite"
+    with sqlite.SqliteSaver.from_conn_string(str(file)) as theirs:
+        said = _chat(theirs, "The oven shows error E17.", "Replace its thermostat.")
+    arguments = ["import", "langgraph", "--home", str(tmp_path / "home"), "--source", str(file), "--yes"]
+    assert CliRunner().invoke(command, arguments).exit_code == 0
+    assert len(memory.sessions.get_messages("langgraph:t")) == 2
+    graph = _chat_builder("Behind the door.").compile(checkpointer=MemorandaSaver(memory))
+    graph.invoke(cast("Any", {"messages": [*said, HumanMessage("Where is it?")]}), _THREAD)
+    contents = [each["content"] for each in memory.sessions.get_messages("langgraph:t")]
+    assert contents == ["The oven shows error E17.", "Replace its thermostat.", "Where is it?", "Behind the door."]

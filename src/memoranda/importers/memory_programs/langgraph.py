@@ -181,7 +181,10 @@ def _read_threads(item: ImportItem, connection: sqlite3.Connection) -> Iterator[
         # A namespace is a graph inside a graph, which worked for the thread.
         own = f"{thread}/{namespace}" if namespace else str(thread)
         yield ImportedConversation(
-            own, parent_host_id=str(thread) if namespace else None, relation="delegation" if namespace else None
+            own,
+            parent_host_id=str(thread) if namespace else None,
+            relation="delegation" if namespace else None,
+            names=(str(thread), str(namespace)) if namespace else (str(thread),),
         )
         seen: set[str] = set()
         for name, kind, size, blob in rows(connection, _CHECKPOINTS, (thread, namespace)):
@@ -190,10 +193,11 @@ def _read_threads(item: ImportItem, connection: sqlite3.Connection) -> Iterator[
                 yield Problem(item.file, None, f"checkpoint {name} of thread {thread} was not read: {checkpoint}")
                 continue
             for message in _messages(checkpoint):
-                message_id = get_text(message, "id") or to_json(message)
+                # Our checkpointer records a message under its id, too.
+                message_id = get_text(message, "id") or f"{own}:{to_json(message)}"
                 if message_id not in seen:
                     seen.add(message_id)
-                    yield from _message_events(message, f"{own}:{message_id}", checkpoint.get("ts"))
+                    yield from _message_events(message, message_id, checkpoint.get("ts"))
 
 
 def _checkpoint(kind: Any, blob: Any) -> dict[str, Any] | str:
