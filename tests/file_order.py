@@ -37,7 +37,7 @@ _MEASURED = {
     "cli/hosts/test_hook_helper.py": 20,
     "docs/test_python_reference.py": 18,
     "test_packaging.py": 13,
-    "torture/test_torture.py": 40,
+    "torture/test_torture.py": 18,
     "service/viewer/test_browser.py": 17,
     "service/viewer/test_changes_in_browser.py": 15,
     "test_external_memory.py": 12,
