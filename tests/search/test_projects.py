@@ -13,7 +13,7 @@ from memoranda.home.session_db import SessionDB
 from memoranda.memory.record.scope import Scope
 from memoranda.search.tool import SessionSearchTool
 from memoranda.support.projects import matching_projects
-from memoranda.testing.store_contract.rotation import rotate
+from tests.contracts.store.rotation import rotate
 from tests.examples import examples
 
 HOUSE, FORK, SHED = "github.com/ana/house#aaaaaaaaaaaa", "github.com/ben/house#aaaaaaaaaaaa", "shed#cccccccccccc"

@@ -17,7 +17,7 @@ from memoranda.memory.record.schema import SCHEMA
 from memoranda.storage.engine import Engine
 from memoranda.storage.sqlite.engine import SqliteDialect, SqliteEngine
 from memoranda.support.home import APPLICATION_ID
-from memoranda.testing.concurrency_contract import ConcurrencyContract
+from tests.contracts.concurrency import ConcurrencyContract
 from tests.memory.record.conftest import quick_directory
 
 

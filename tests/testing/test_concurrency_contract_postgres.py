@@ -10,7 +10,7 @@ from memoranda.storage.engine import Condition, Engine, FeedTable
 from memoranda.storage.position import Position
 from memoranda.storage.postgres.dialect import PostgresDialect
 from memoranda.storage.postgres.engine import PostgresEngine
-from memoranda.testing.concurrency_contract import ConcurrencyContract
+from tests.contracts.concurrency import ConcurrencyContract
 from tests.postgres import Server, newest_binaries, oldest_binaries, run_directory, shared_server
 
 

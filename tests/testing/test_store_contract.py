@@ -8,7 +8,7 @@ import pytest
 
 from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.storage.sqlite.engine import SqliteEngine
-from memoranda.testing.store_contract import StoreContract
+from tests.contracts.store import StoreContract
 from tests.memory.record.conftest import quick_directory
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from memoranda.memory.record.store import SessionStore, open_store
-from memoranda.testing.store_contract import StoreContract
+from tests.contracts.store import StoreContract
 from tests.postgres import Server
 
 

@@ -1,7 +1,7 @@
 """The protocol of the database behind the record: everything that the session store needs from an engine.
 
 `memory/record/` names tables and columns; an engine provides connections, transactions, locks and the few expressions
-that differ between databases. `memoranda.testing` has the contracts that a store over an engine must pass.
+that differ between databases. `tests/contracts/` has the contracts that a store over an engine must pass.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -11,9 +11,9 @@ from memoranda.agent.compression.compressor import CompressedContext, Compressor
 from memoranda.agent.compression.summary import parse_summaries
 from memoranda.home.session_db import SessionDB
 from memoranda.memory.record.message_rows import renumber_references
-from memoranda.testing.store_contract.assertions import contents
 from tests.agent.compression.conftest import calls, result, said
 from tests.agent.compression.test_found_again import compress, search
+from tests.contracts.store.assertions import contents
 
 CUT = re.compile("to make room|an image was here")
 NUMBER = re.compile(r"(?:messages? |around_message_id |to |or |\[)(\d+)(?=[\]:, .]| to| or)")

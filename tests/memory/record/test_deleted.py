@@ -9,7 +9,7 @@ import pytest
 from memoranda.errors import MemorandaError
 from memoranda.memory.record.health import salvage
 from memoranda.memory.record.store import SessionStore, open_store
-from memoranda.testing.store_contract.assertions import say
+from tests.contracts.store.assertions import say
 
 
 def _filled(path: Path) -> SessionStore:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.memory.record.store import SessionStore
-from memoranda.testing.store_contract.assertions import chain
+from tests.contracts.store.assertions import chain
 from tests.memory.record.conftest import ask
 
 CREATE = """

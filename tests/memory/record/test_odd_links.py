@@ -9,7 +9,7 @@ import pytest
 
 from memoranda.errors import SessionError
 from memoranda.memory.record.store import SessionStore
-from memoranda.testing.store_contract.assertions import chain
+from tests.contracts.store.assertions import chain
 
 CIRCLES = {
     "itself": "UPDATE sessions SET parent_session_id = id, successor_id = id, relation = 'compression'",

@@ -17,9 +17,9 @@ from memoranda.memory.record.health import salvage
 from memoranda.memory.record.rotation import ContextItem, KeptMessage, NotRotated, Rotated, Summary
 from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.support.home import Home
-from memoranda.testing.store_contract.assertions import contents, say
-from memoranda.testing.store_contract.rotation import begin, rotate
 from memoranda.upkeep.doctor import examine
+from tests.contracts.store.assertions import contents, say
+from tests.contracts.store.rotation import begin, rotate
 from tests.forked import forking
 from tests.strikes import Strikes
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memoranda.errors import SessionError
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore, open_store
-from memoranda.testing.store_contract.scopes import reads, writes
+from tests.contracts.store.scopes import reads, writes
 from tests.examples import examples
 from tests.memory.record.conftest import quick_directory
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from memoranda.errors import SessionError
 from memoranda.memory.record.rotation import ContextItem, KeptMessage, Summary
 from memoranda.memory.record.store import SessionStore, open_store
-from memoranda.testing.store_contract.assertions import compact, findable
-from memoranda.testing.store_contract.transfer import store_content
+from tests.contracts.store.assertions import compact, findable
+from tests.contracts.store.transfer import store_content
 from tests.examples import examples
 from tests.memory.record.conftest import quick_directory
 from tests.memory.record.test_fidelity import TEXT

@@ -5,8 +5,8 @@ import time
 from typing import Any
 
 from memoranda.memory.record.store import SessionStore
-from memoranda.testing.store_contract.assertions import chain, compact, contents, findable, say
-from memoranda.testing.store_contract.messages import FULL
+from tests.contracts.store.assertions import chain, compact, contents, findable, say
+from tests.contracts.store.messages import FULL
 
 _NUMBERS = ("id", "copy_of")
 

@@ -1,7 +1,7 @@
 """Contracts of conversations: windows in order across their sessions, and lists under every filter, newest first."""
 
 from memoranda.memory.record.store import SessionStore
-from memoranda.testing.store_contract.assertions import chain, compact, say
+from tests.contracts.store.assertions import chain, compact, say
 
 
 def _conversation(store: SessionStore) -> list[int]:

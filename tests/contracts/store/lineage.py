@@ -4,8 +4,8 @@ import json
 
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore
-from memoranda.testing.store_contract.assertions import chain, contents, expect_refusal, findable, say
-from memoranda.testing.store_contract.rotation import begin, rotate
+from tests.contracts.store.assertions import chain, contents, expect_refusal, findable, say
+from tests.contracts.store.rotation import begin, rotate
 
 
 def relation(store: SessionStore, session_id: str) -> str | None:

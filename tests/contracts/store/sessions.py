@@ -8,7 +8,7 @@ from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore
 from memoranda.memory.record.system_prompts import SharedPrompts
 from memoranda.support.text_matcher import TextMatcher
-from memoranda.testing.store_contract.assertions import chain, expect_refusal, say
+from tests.contracts.store.assertions import chain, expect_refusal, say
 
 
 class SessionContract:

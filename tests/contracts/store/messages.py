@@ -9,7 +9,7 @@ from typing import Any
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore
 from memoranda.storage.position import START
-from memoranda.testing.store_contract.assertions import contents, expect_refusal, findable
+from tests.contracts.store.assertions import contents, expect_refusal, findable
 
 CALLS = [
     {"id": "call_1", "type": "function", "function": {"name": "terminal", "arguments": '{"command": "ls 文档"}'}},

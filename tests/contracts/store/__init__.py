@@ -11,17 +11,17 @@ and `other`, each an empty store without a redactor.
         def other(self) -> Iterator[SessionStore]: ...
 """
 
-from memoranda.testing.store_contract.conversations import ConversationContract, SessionListContract
-from memoranda.testing.store_contract.deletion import DeletionContract, ReplacementContract
-from memoranda.testing.store_contract.feed import FeedContract
-from memoranda.testing.store_contract.items import ItemContract
-from memoranda.testing.store_contract.lineage import LineageContract, ProjectContract, TodoContract
-from memoranda.testing.store_contract.messages import ExternalIdContract, MessageContract
-from memoranda.testing.store_contract.rewind import RewindContract
-from memoranda.testing.store_contract.rotation import RotationContract
-from memoranda.testing.store_contract.scopes import ScopeContract
-from memoranda.testing.store_contract.sessions import PromptContract, SessionContract, TitleContract
-from memoranda.testing.store_contract.transfer import TransferContract
+from tests.contracts.store.conversations import ConversationContract, SessionListContract
+from tests.contracts.store.deletion import DeletionContract, ReplacementContract
+from tests.contracts.store.feed import FeedContract
+from tests.contracts.store.items import ItemContract
+from tests.contracts.store.lineage import LineageContract, ProjectContract, TodoContract
+from tests.contracts.store.messages import ExternalIdContract, MessageContract
+from tests.contracts.store.rewind import RewindContract
+from tests.contracts.store.rotation import RotationContract
+from tests.contracts.store.scopes import ScopeContract
+from tests.contracts.store.sessions import PromptContract, SessionContract, TitleContract
+from tests.contracts.store.transfer import TransferContract
 
 
 class StoreContract(

@@ -5,7 +5,7 @@ from typing import Any
 
 from memoranda.memory.record.store import SessionStore
 from memoranda.storage.position import START
-from memoranda.testing.store_contract.assertions import chain, compact, contents, expect_refusal, findable, say
+from tests.contracts.store.assertions import chain, compact, contents, expect_refusal, findable, say
 
 
 def everything_shown(store: SessionStore, session_id: str, ids: list[int]) -> str:

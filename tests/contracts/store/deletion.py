@@ -8,9 +8,9 @@ from memoranda.errors import ItemConflictError, SessionChangedError, SessionErro
 from memoranda.memory.record.message_edits import StatefulAppend
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore
-from memoranda.testing.store_contract.assertions import chain, contents, expect_refusal, findable, say
-from memoranda.testing.store_contract.rotation import begin, rotate
 from memoranda.types import PutItem
+from tests.contracts.store.assertions import chain, contents, expect_refusal, findable, say
+from tests.contracts.store.rotation import begin, rotate
 
 DAY = 86_400.0
 

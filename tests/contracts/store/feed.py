@@ -3,7 +3,7 @@
 from memoranda.memory.record.feed import FeedMessage
 from memoranda.memory.record.store import SessionStore
 from memoranda.storage.position import START, Position
-from memoranda.testing.store_contract.assertions import compact, say
+from tests.contracts.store.assertions import compact, say
 
 
 class FollowerCopy:

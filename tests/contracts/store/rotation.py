@@ -11,9 +11,9 @@ from memoranda.memory.record.rotation import (
     Summary,
 )
 from memoranda.memory.record.store import SessionStore
-from memoranda.testing.store_contract.assertions import contents, expect_refusal, findable, say
-from memoranda.testing.store_contract.rewind import everything_shown
-from memoranda.testing.store_contract.transfer import store_content
+from tests.contracts.store.assertions import contents, expect_refusal, findable, say
+from tests.contracts.store.rewind import everything_shown
+from tests.contracts.store.transfer import store_content
 
 
 def rotate(store: SessionStore, old: str, new: str, keep: int = 2) -> tuple[int, ...]:

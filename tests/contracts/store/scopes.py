@@ -8,7 +8,7 @@ from memoranda.memory.record.conversations import Conversation
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore
 from memoranda.storage.position import START
-from memoranda.testing.store_contract.assertions import expect_refusal, say
+from tests.contracts.store.assertions import expect_refusal, say
 
 ODD_USERS = (None, "ann", "bob", "%", "a' OR 1=1", "_", "ANN", "ann ")
 
