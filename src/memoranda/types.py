@@ -81,7 +81,7 @@ class ChatMessage(TypedDict, total=False):
 
 
 class SearchFilters(TypedDict, total=False):
-    """What narrows a search, as keyword arguments; `memoranda.search.filters` describes each."""
+    """What narrows a search, as keyword arguments; `memoranda.search.request` describes each."""
 
     role_filter: str | Sequence[str] | None
     since: str | float | None

@@ -8,7 +8,7 @@ import pytest
 import memoranda
 from memoranda.cli.retrieval.search import command
 from memoranda.memory.record.schema import FILTERED_COLUMNS
-from memoranda.search.filters import FILTERS
+from memoranda.search.request import FILTERS
 from memoranda.search.tool import PARAMETERS
 from memoranda.types import SearchFilters
 

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from memoranda.search.filters import parse_time, show_time
+from memoranda.search.request import parse_time, show_time
 from tests.cases import cases
 
 NOW = datetime(2026, 11, 15, 12, 0).timestamp()

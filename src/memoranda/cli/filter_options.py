@@ -9,8 +9,8 @@ import click
 from memoranda.cli.context import Invocation
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.home.session_db import SessionDB
-from memoranda.search.filters import FILTERS, SearchFilter, parse_time
 from memoranda.search.guidance import NOWHERE
+from memoranda.search.request import FILTERS, SearchFilter, parse_time
 from memoranda.support.projects import project_name, project_of, projects_named
 
 _MAX_PROJECTS_SHOWN = 10

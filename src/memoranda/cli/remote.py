@@ -27,8 +27,8 @@ from memoranda.errors import SessionError, StorageError
 from memoranda.home import config
 from memoranda.memory.curated.settings import PROJECT, TARGETS, Target, file_name, project_target
 from memoranda.search.excerpts import entries_matching
-from memoranda.search.filters import FILTERS
 from memoranda.search.guidance import NOWHERE
+from memoranda.search.request import FILTERS
 from memoranda.support.durable_files import write_private_parts
 
 

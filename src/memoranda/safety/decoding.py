@@ -177,6 +177,10 @@ _LEET_SIGN = r"[0-9@$!|](?:(?=[a-z])|(?<=[a-z].))"
 _LEET = (str.maketrans("013457@$!|89", "oieastasilbg"), str.maketrans("013457@$!|89", "oleastasiibg"))
 
 
+ESCAPES = ("&", "%", "\\")
+"""A text without any of these needs no `unescape`."""
+
+
 class HiddenPiece(NamedTuple):
     """Disguised text from `start` up to `end`; `undo` decodes it."""
 
@@ -187,8 +191,6 @@ class HiddenPiece(NamedTuple):
 
 def unescape(text: str) -> tuple[str, Callable[[int], int] | None]:
     """Undo HTML entities, percent and backslash escapes; also return a function that maps offsets back."""
-    if "&" not in text and "%" not in text and "\\" not in text:
-        return text, None
     steps: list[Callable[[int], int]] = []
     for _ in range(_ROUNDS):
         parts = _compiled(_ESCAPE).split(text)

@@ -15,6 +15,7 @@ from memoranda.safety.classifier import classify
 from memoranda.safety.dangerous_commands import MESSAGES as COMMAND_MESSAGES
 from memoranda.safety.dangerous_commands import find_commands
 from memoranda.safety.decoding import (
+    ESCAPES,
     MAX_DISGUISED,
     HiddenPiece,
     find_disguised,
@@ -28,6 +29,7 @@ from memoranda.safety.markup import find_markup
 from memoranda.safety.phrase_rules import can_form_phrase, find_phrases, separate_unspaced
 from memoranda.safety.secrets import find_secrets
 from memoranda.safety.sentence_rules import find_sentences
+from memoranda.safety.substrings import contains_any
 from memoranda.support.lazy_attribute import lazy_attribute
 
 # More findings would not change the verdict on a text, and only cost time.
@@ -50,7 +52,7 @@ class TextStages:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.unescaped, self._unescape_origin = unescape(text)
+        self.unescaped, self._unescape_origin = unescape(text) if contains_any(ESCAPES, text) else (text, None)
         self.plain = normalization.fold(self.unescaped)
         self.spaced = normalization.blank_punctuation(self.plain)
         self.words = normalization.split_words(separate_unspaced(self.spaced))

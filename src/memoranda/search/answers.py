@@ -10,13 +10,12 @@ from memoranda.search import guidance
 from memoranda.search.browse import browse, explain_empty, read, scroll
 from memoranda.search.evidence import Evidence, ShownPart, share_room, title_by_question
 from memoranda.search.excerpts import excerpt
-from memoranda.search.filters import FILTERS, SearchFilter, show_time
 from memoranda.search.index.message_text import searchable_text
 from memoranda.search.index.postings import Filters
 from memoranda.search.query import Query
 from memoranda.search.ranking import Sort
 from memoranda.search.relevance import CONFIDENCES, Confidence, HitRater, read_evidence
-from memoranda.search.request import SearchRequest, echo_input, echo_list, fit_json
+from memoranda.search.request import FILTERS, SearchFilter, SearchRequest, echo_input, echo_list, fit_json, show_time
 from memoranda.search.search import Hit, SearchResult
 from memoranda.search.searchable_store import SearchableStore
 from memoranda.search.settings import RecallSettings

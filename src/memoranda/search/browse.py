@@ -11,10 +11,9 @@ from memoranda.memory.record.conversations import Conversation, Window
 from memoranda.memory.record.feed import FeedMessage
 from memoranda.search import guidance
 from memoranda.search.evidence import ShownPart, fit_message, from_the_middle, share_room, shown_run
-from memoranda.search.filters import FILTERS, show_time
 from memoranda.search.index.postings import Filters
 from memoranda.search.recent_work import describe_work
-from memoranda.search.request import SearchRequest, echo_input, echo_list, refuse
+from memoranda.search.request import FILTERS, SearchRequest, echo_input, echo_list, refuse, show_time
 from memoranda.search.search import SearchResult
 from memoranda.search.searchable_store import SearchableStore
 from memoranda.search.settings import RecallSettings

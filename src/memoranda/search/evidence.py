@@ -15,9 +15,9 @@ from memoranda.memory.record.conversations import Conversations, Window
 from memoranda.memory.record.feed import FeedMessage
 from memoranda.memory.record.message_rows import text_of
 from memoranda.search.excerpts import best_match, without_markdown
-from memoranda.search.filters import show_time
 from memoranda.search.query import Query
 from memoranda.search.repeated_questions import is_asking, reply_in
+from memoranda.search.request import show_time
 from memoranda.search.speakers import SPEAKER, speaker_weights
 from memoranda.support.shorten import json_size, shorten_calls, shorten_end, shorten_for_json
 from memoranda.support.tool import JsonObject

@@ -18,9 +18,8 @@ from memoranda.models.tokens import estimate_text
 from memoranda.safety.fence import quote, screen_transcript, speaker_of
 from memoranda.search import guidance
 from memoranda.search.excerpts import match_spans
-from memoranda.search.filters import show_time
 from memoranda.search.query import MAX_QUERY, Query, parse
-from memoranda.search.request import fit_json
+from memoranda.search.request import fit_json, show_time
 from memoranda.search.searchable_store import SearchableStore
 from memoranda.search.settings import RecallSettings
 from memoranda.storage.files.fork_lock import ForkLock

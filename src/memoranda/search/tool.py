@@ -23,8 +23,7 @@ from memoranda.errors import StorageError
 from memoranda.safety import scan
 from memoranda.safety.fence import LABEL_CHARS
 from memoranda.search import guidance
-from memoranda.search.filters import FILTERS
-from memoranda.search.request import MAX_RESULTS, MAX_WINDOW, SearchRequest, read_request, refuse
+from memoranda.search.request import FILTERS, MAX_RESULTS, MAX_WINDOW, SearchRequest, read_request, refuse
 from memoranda.search.settings import RecallSettings
 from memoranda.support.shorten import json_size
 from memoranda.support.tool import InvalidArgumentsError, JsonObject, StoredText, Tool, own_tool

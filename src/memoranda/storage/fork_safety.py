@@ -21,8 +21,6 @@ from pathlib import Path
 from typing import Protocol
 from weakref import WeakSet
 
-from memoranda.storage.orphaned_wal import file_identity
-
 # What is registered last prepares for a fork first. `logging` locks itself then, and a thread that we wait for may log,
 # so it must have been loaded before this module.
 _log = logging.getLogger(__name__)
@@ -127,6 +125,16 @@ def close_before_forks(file: IdleFile) -> None:
 def watched_databases() -> list[WatchedDatabase]:
     """The databases of this process, open or closed."""
     return list(_databases)
+
+
+def file_identity(path: Path | str) -> tuple[int, int] | None:
+    """The device and inode of the file at a path; None if it does not exist."""
+    # Not `suppress`: this is a part of every append.
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def is_inherited(path: Path) -> bool:

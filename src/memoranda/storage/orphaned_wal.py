@@ -49,16 +49,6 @@ def replaced_error(path: str) -> ReplacedStoreError:
     )
 
 
-def file_identity(path: Path | str) -> tuple[int, int] | None:
-    """The device and inode of the file at a path; None if it does not exist."""
-    # Not `suppress`: this is a part of every append.
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
 def wal_path(path: Path) -> Path:
     """The path of the log, which SQLite keeps next to the file itself, not next to a link to it."""
     return Path(f"{os.path.realpath(path)}{WAL_SUFFIX}")

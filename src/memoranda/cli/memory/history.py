@@ -23,7 +23,7 @@ from memoranda.memory.curated.operations import MemoryRefusal
 from memoranda.memory.curated.settings import TARGETS, Target, file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.tool import describe
-from memoranda.search.filters import show_time
+from memoranda.search.request import show_time
 from memoranda.support.origin import PERSON
 from memoranda.upkeep.forgetting.provider_copies import purge_memory
 from memoranda.upkeep.forgetting.scope import ForgetScope

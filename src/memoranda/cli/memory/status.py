@@ -14,7 +14,7 @@ from memoranda.errors import StorageError
 from memoranda.memory.curated import change_history
 from memoranda.memory.curated.settings import Target, file_name, is_project, project_in
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.search.filters import show_time
+from memoranda.search.request import show_time
 from memoranda.support.origin import utc_time
 from memoranda.support.projects import project_name
 

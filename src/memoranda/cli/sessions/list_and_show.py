@@ -24,8 +24,8 @@ from memoranda.home.session_db import SessionDB
 from memoranda.importers.sources import resume_command
 from memoranda.memory.record.message_rows import DAMAGED, text_of
 from memoranda.memory.record.scope import Scope
-from memoranda.search.filters import show_time
 from memoranda.search.guidance import NO_PROJECT
+from memoranda.search.request import show_time
 from memoranda.storage.orphaned_wal import record_exists
 from memoranda.support.projects import project_name
 from memoranda.support.shorten import shorten_calls, shorten_end

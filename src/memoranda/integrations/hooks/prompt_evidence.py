@@ -258,8 +258,8 @@ def _quote_conversation(store: EvidenceStore, hit: Hit, prompt: str) -> "list[Qu
     from memoranda.safety.fence import Quote  # noqa: PLC0415
     from memoranda.search.evidence import Evidence  # noqa: PLC0415
     from memoranda.search.excerpts import best_match  # noqa: PLC0415
-    from memoranda.search.filters import show_time  # noqa: PLC0415
     from memoranda.search.query import parse  # noqa: PLC0415
+    from memoranda.search.request import show_time  # noqa: PLC0415
 
     session = store.session(hit.session_id)
     evidence, query = Evidence(store.conversations), parse(prompt)

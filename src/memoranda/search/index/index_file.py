@@ -17,7 +17,7 @@ from memoranda.search.index.segments import check_segment, purge, read_segments
 from memoranda.search.index.view import IndexView
 from memoranda.storage import fork_safety
 from memoranda.storage.files.fork_lock import leave_to_parent, renew_in_child
-from memoranda.storage.orphaned_wal import file_identity
+from memoranda.storage.fork_safety import file_identity
 from memoranda.storage.position import Position
 from memoranda.storage.sqlite.write_ahead_log import close_keeping_log
 from memoranda.support.lazy_dataclass import dataclass

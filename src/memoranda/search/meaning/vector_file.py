@@ -19,8 +19,7 @@ from memoranda.memory.record.schema import FILTERED_COLUMNS
 from memoranda.search.index.message_text import kinds_for_roles
 from memoranda.search.index.postings import Filters
 from memoranda.storage import fork_safety
-from memoranda.storage.fork_safety import refuse_inherited
-from memoranda.storage.orphaned_wal import file_identity
+from memoranda.storage.fork_safety import file_identity, refuse_inherited
 from memoranda.storage.position import START, Position
 from memoranda.storage.sqlite.write_ahead_log import close_keeping_log
 from memoranda.support.durable_files import PRIVATE_FILE

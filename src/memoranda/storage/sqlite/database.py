@@ -30,7 +30,8 @@ from memoranda.errors import (
 from memoranda.storage import fork_safety
 from memoranda.storage.connection import Connection as AnyConnection
 from memoranda.storage.files.fork_lock import leave_to_parent, renew_in_child
-from memoranda.storage.orphaned_wal import file_identity, refuse_missing_main_file, replaced_error
+from memoranda.storage.fork_safety import file_identity
+from memoranda.storage.orphaned_wal import refuse_missing_main_file, replaced_error
 from memoranda.storage.sqlite.error_mapping import encoding_error, is_contention, storage_error
 from memoranda.storage.sqlite.write_ahead_log import (
     LOG_KEPT,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Condition, FeedTable, Statement, last_position
-from memoranda.storage.orphaned_wal import file_identity, refuse_missing_main_file
+from memoranda.storage.fork_safety import file_identity
+from memoranda.storage.orphaned_wal import refuse_missing_main_file
 from memoranda.storage.position import Position
 from memoranda.storage.schema import Schema
 from memoranda.storage.sqlite.database import Database

@@ -26,7 +26,7 @@ from memoranda.memory.curated.operations import (
 )
 from memoranda.memory.curated.settings import NOTES, Target, is_target
 from memoranda.memory.curated.store import MemoryStore
-from memoranda.search.filters import show_time
+from memoranda.search.request import show_time
 from memoranda.service.http.cursors import read_cursor, write_cursor
 from memoranda.service.http.problems import Problem
 from memoranda.service.http.route import Answer, Call, Example, Route

@@ -5,7 +5,7 @@ from hashlib import sha256
 from memoranda.api.recall import MAX_BLOCK_CHARS
 from memoranda.errors import SessionError
 from memoranda.models.tokens import estimate_text
-from memoranda.search.filters import FILTERS, SearchFilter
+from memoranda.search.request import FILTERS, SearchFilter
 from memoranda.service.http.cursors import read_cursor, write_cursor
 from memoranda.service.http.problems import Problem
 from memoranda.service.http.route import Answer, Call, Example, Route

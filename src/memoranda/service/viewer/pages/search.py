@@ -7,7 +7,7 @@ from typing import Any
 from memoranda.api.memory import Memory
 from memoranda.home.session_db import SessionDB
 from memoranda.importers.sources import resume_command
-from memoranda.search.filters import FILTERS, SearchFilter
+from memoranda.search.request import FILTERS, SearchFilter
 from memoranda.search.tool import SessionSearchTool
 from memoranda.service.viewer.conversation_lists import chip_group, short_project
 from memoranda.service.viewer.page import Page, PageRequest, View, page_url
