@@ -11,7 +11,10 @@ import pytest
 from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
 from memoranda.external.outbox.jobs import Backlog, Job, NewJob
 from memoranda.external.outbox.outbox import Outbox
+from memoranda.external.outbox.recorded_turns import TurnMarks
 from memoranda.external.settings import ProviderSettings
+from memoranda.memory.record.store import open_store
+from memoranda.support.home import Home
 from tests.conftest import mode
 
 SETTINGS = ProviderSettings(lease_seconds=30, first_retry_seconds=1, max_retry_seconds=600, max_attempts=3)
@@ -382,3 +385,35 @@ def test_two_providers_have_jobs_with_the_same_key(tmp_path: Path, server_url: s
         outbox.delivered(job)
     assert not outbox.backlog()
     outbox.close()
+
+
+@pytest.mark.slow
+def test_a_provider_that_was_away_for_a_thousand_turns_gets_each_once_and_in_order(tmp_path: Path) -> None:
+    """Read from the record, in two conversations at the same time, and by a second process after a part of them."""
+    home = Home(tmp_path / "home")
+    home.root.mkdir()
+    with closing(open_store(home.state_db)) as store:
+        marks = TurnMarks(lambda: store, ("p",))
+        for session_id in ("first", "second"):
+            store.sessions.create_session(session_id, "cli")
+        for number in range(1_000):
+            session_id = "first" if number % 3 else "second"
+            question = {"role": "user", "content": f"question {number}", **marks.mark(None, done=False)}
+            (first,) = store.messages.append_messages(session_id, [question])
+            answer = {"role": "assistant", "content": f"answer {number}", **marks.mark(first, done=True)}
+            store.messages.append_messages(session_id, [answer])
+    received: list[tuple[str, str, str]] = []
+    for most in (400, 1_000):
+        with closing(Outbox(home.root, SETTINGS)) as outbox:
+            outbox.catch_up("p")
+            while len(received) < most and (job := outbox.claim("p")) is not None:
+                received.append((job.session_id, job.args["user_content"], job.args["assistant_content"]))
+                outbox.delivered(job)
+    assert len(received) == len(set(received)) == 1_000
+    for session_id, rest in (("first", (1, 2)), ("second", (0,))):
+        wanted = [number for number in range(1_000) if number % 3 in rest]
+        assert [pair for name, *pair in received if name == session_id] == [
+            [f"question {number}", f"answer {number}"] for number in wanted
+        ]
+    with closing(Outbox(home.root, SETTINGS)) as outbox:
+        assert not outbox.backlog("p")
