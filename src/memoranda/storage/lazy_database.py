@@ -3,6 +3,8 @@
 Checking whether it exists creates nothing. The code for servers is loaded only if one is configured.
 """
 
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,6 +61,13 @@ class LazyDatabase:
         if not self.server_url:
             return open_sqlite_engine(self.path, self._schema, self._application_id, wait=self._wait)
         return open_server_engine(self.server_url, self._schema, lock_timeout=self._wait)
+
+
+@contextmanager
+def opened_for_everyone(database: LazyDatabase) -> Iterator[Engine]:
+    """The tables with the rows of all users; closed at the end."""
+    with closing(database):
+        yield database.open().acting_for(None, everyone=True)
 
 
 def open_server_engine(

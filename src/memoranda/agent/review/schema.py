@@ -1,10 +1,10 @@
 """The tables of the review schedule, and the check of the reviews on a server."""
 
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 from memoranda.storage.home_database import FILE_NAME, HomeDatabase
+from memoranda.storage.lazy_database import opened_for_everyone
 from memoranda.storage.schema import Column, Schema, ServerTables, Table
 from memoranda.support.health_issues import HealthIssue
 
@@ -56,10 +56,7 @@ _STATES = ("due", "running", "done", "given up")
 def check_reviews(home: Path, setting: Path, url: str = "") -> Iterator[HealthIssue]:
     """Report reviews that will never run; `setting` is the file that names the server, if one has them."""
     path, has = (setting, "names a server that has") if url else (home / FILE_NAME, "has")
-    with (
-        closing(HomeDatabase(home, SCHEMA, server_url=url)) as database,
-        database.open().acting_for(None, everyone=True).reading() as connection,
-    ):
+    with opened_for_everyone(HomeDatabase(home, SCHEMA, server_url=url)) as engine, engine.reading() as connection:
         (unknown,) = connection.execute(
             f"SELECT count(*) FROM reviews WHERE state NOT IN (?{', ?' * (len(_STATES) - 1)})", _STATES
         ).fetchone()

@@ -17,6 +17,7 @@ from memoranda.external.holographic.user_facts import delete_cache, lost_store, 
 from memoranda.storage.connection import Connection
 from memoranda.storage.health import check_file
 from memoranda.storage.home_database import FILE_NAME
+from memoranda.storage.lazy_database import opened_for_everyone
 from memoranda.storage.sqlite.database import Database
 from memoranda.storage.sqlite.schema_upgrade import open_database
 from memoranda.support.health_issues import HealthIssue
@@ -96,10 +97,7 @@ def _find_problem(database: Database) -> str:
 def check_facts(home: Path, setting: Path, url: str = "") -> Iterator[HealthIssue]:
     """Report facts that are overlooked or unreadable; `setting` is the file that names the server, if one has them."""
     path, has = (setting, "names a server that has") if url else (home / FILE_NAME, "has")
-    with (
-        closing(facts_database(home, url)) as database,
-        database.open().acting_for(None, everyone=True).reading() as connection,
-    ):
+    with opened_for_everyone(facts_database(home, url)) as engine, engine.reading() as connection:
         overlooked = connection.execute(_OVERLOOKED).fetchall()
         unreadable = _count_unreadable(connection)
     if overlooked:
@@ -133,10 +131,7 @@ def _is_list(text: str) -> bool:
 
 
 def _raise_revisions(home: Path, url: str) -> str:
-    with (
-        closing(facts_database(home, url)) as database,
-        database.open().acting_for(None, everyone=True).writing() as connection,
-    ):
+    with opened_for_everyone(facts_database(home, url)) as engine, engine.writing() as connection:
         rows = connection.execute(_OVERLOOKED).fetchall()
         connection.executemany(
             "INSERT INTO fact_revisions (user_id, revision) VALUES (?, ?)"

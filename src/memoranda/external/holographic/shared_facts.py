@@ -15,6 +15,7 @@ from memoranda.external.holographic.schema import COPIED, SCHEMA, next_revision,
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.home_database import HomeDatabase
+from memoranda.storage.lazy_database import opened_for_everyone
 from memoranda.storage.state_meta import read_meta, write_meta
 from memoranda.support.home import encode_user_id
 
@@ -164,11 +165,8 @@ def name_of_store(home: Path) -> str | None:
 
 def last_removals(home: Path, users: Sequence[str], server_url: str = "") -> dict[str, int]:
     """For each of these users that has facts: the number of the last change that removed one."""
-    with (
-        closing(facts_database(home, server_url)) as database,
-        database.open().acting_for(None, everyone=True).reading() as connection,
-    ):
-        condition, values = database.open().dialect.one_of("user_id", users)
+    with opened_for_everyone(facts_database(home, server_url)) as engine, engine.reading() as connection:
+        condition, values = engine.dialect.one_of("user_id", users)
         rows = connection.execute(f"SELECT user_id, last_removal FROM fact_revisions WHERE {condition}", values)
         return {user: int(number) for user, number in rows}
 

@@ -8,11 +8,11 @@ import json
 import platform
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 
 from memoranda.storage.connection import Connection
 from memoranda.storage.home_database import FILE_NAME, HomeDatabase
+from memoranda.storage.lazy_database import opened_for_everyone
 from memoranda.storage.schema import Column, Forgetting, Schema, ServerTables, Table
 from memoranda.storage.state_meta import read_meta, write_meta
 from memoranda.support.health_issues import HealthIssue
@@ -143,10 +143,7 @@ def assign_to_store(connection: Connection, store_id: str) -> None:
 def check_imports(home: Path, setting: Path, url: str = "") -> Iterator[HealthIssue]:
     """Report damaged rows and imports without an end; `setting` is the file that names the server, if one has them."""
     path, has = (setting, "names a server that has") if url else (home / FILE_NAME, "has")
-    with (
-        closing(imports_database(home, url)) as database,
-        database.open().acting_for(None, everyone=True).reading() as connection,
-    ):
+    with opened_for_everyone(imports_database(home, url)) as engine, engine.reading() as connection:
         (lost,) = connection.execute(
             "SELECT count(*) FROM import_parts p WHERE NOT EXISTS (SELECT 1 FROM imports i WHERE i.id = p.import_id)"
         ).fetchone()
@@ -188,9 +185,6 @@ def _is_list(text: str) -> bool:
 
 
 def _delete(home: Path, url: str, numbers: list[int]) -> str:
-    with (
-        closing(imports_database(home, url)) as database,
-        database.open().acting_for(None, everyone=True).writing() as connection,
-    ):
+    with opened_for_everyone(imports_database(home, url)) as engine, engine.writing() as connection:
         connection.executemany("DELETE FROM import_items WHERE id = ?", [(number,) for number in numbers])
     return f"{len(numbers):,} files are read again by the next import"

@@ -5,7 +5,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import Any, NamedTuple
 
 from memoranda.errors import StorageError
@@ -16,7 +16,7 @@ from memoranda.memory.record.notifications import FeedHeads
 from memoranda.memory.record.record import open_record
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
-from memoranda.storage.lazy_database import LazyDatabase
+from memoranda.storage.lazy_database import opened_for_everyone
 from memoranda.storage.position import Position
 from memoranda.storage.schema import Schema, Table
 from memoranda.storage.state_meta import read_meta
@@ -129,7 +129,7 @@ def copy_parts_to_server(home: Home, url: str, progress: Progress) -> dict[str, 
     for file, schema in opened_parts(home.root):
         if not _has_rows(file, schema) or (schema is imports.SCHEMA and _are_of_another_store(file, url)):
             continue
-        with _opened(part_database(home.root, schema, url)) as server:
+        with opened_for_everyone(part_database(home.root, schema, url)) as server:
             counts |= _copy(schema.tables, file, server, progress)
             continue_numbers(server, _copied(schema.tables))
             if schema is outbox.SCHEMA:
@@ -141,10 +141,10 @@ def copy_parts_to_files(url: str, home: Home, progress: Progress) -> dict[str, i
     """Copy the parts that a server has into a home, and verify them; returns how many rows each table has."""
     counts: dict[str, int] = {}
     for schema in part_schemas():
-        with _opened(part_database(home.root, schema, url)) as server:
+        with opened_for_everyone(part_database(home.root, schema, url)) as server:
             if not _has_rows(server, schema):
                 continue
-            with _opened(part_database(home.root, schema)) as file:
+            with opened_for_everyone(part_database(home.root, schema)) as file:
                 if schema is imports.SCHEMA:
                     _assign_imports(server, file)
                 counts |= _copy(schema.tables, server, file, progress)
@@ -168,12 +168,6 @@ def _copy(tables: Sequence[Table], source: Engine, target: Engine, progress: Pro
 def _copied(tables: Sequence[Table]) -> list[CopiedTable]:
     # Positions name rows of the store that they are in.
     return [CopiedTable(table, table.columns[0].name) for table in tables if table is not outbox.POSITIONS]
-
-
-@contextmanager
-def _opened(database: LazyDatabase) -> Iterator[Engine]:
-    with closing(database):
-        yield database.open().acting_for(None, everyone=True)
 
 
 def _are_of_another_store(file: Engine, url: str) -> bool:
