@@ -35,13 +35,15 @@ _TYPES = ("observation", "world", "experience")
 
 FIELDS = (
     ConfigField(
-        "mode", "Where Hindsight runs: cloud, or a server of yours (local_external)", default="cloud",
-        choices=("cloud", "local_external"), env_var="HINDSIGHT_MODE",
+        "mode", "Where Hindsight runs: cloud, a server of yours (local_external), or one that Memoranda starts here "
+        "(local_embedded)", default="cloud", choices=("cloud", "local_external", "local_embedded"),
+        env_var="HINDSIGHT_MODE",
     ),
     ConfigField(
         "api_url", "Address of the server", default=_CLOUD, env_var="HINDSIGHT_API_URL",
-        default_from={"field": "mode", "map": {"cloud": _CLOUD, "local_external": _LOCAL}},
+        default_from={"field": "mode", "map": {"cloud": _CLOUD, "local_external": _LOCAL, "local_embedded": _LOCAL}},
     ),
+    ConfigField("server_program", "Program that local_embedded starts", default="hindsight-api"),
     ConfigField(
         "api_key", "API key; the cloud requires one, a server of yours only if it was started with one", secret=True,
         env_var="HINDSIGHT_API_KEY", url="https://ui.hindsight.vectorize.io",

@@ -20,6 +20,7 @@ from memoranda.external.vendors.hindsight.client import (
     recall_options,
     split_list,
 )
+from memoranda.external.vendors.hindsight.embedded_server import describe_obstacle, start_if_missing
 from memoranda.external.vendors.provider import VendorProvider
 from memoranda.external.vendors.scope import VendorScope
 from memoranda.external.vendors.sent_record import SentItem, SentRecord
@@ -73,6 +74,8 @@ class HindsightVendor(Vendor):
 
     def open(self) -> None:
         settings = self.settings
+        if settings["mode"] == "local_embedded":
+            start_if_missing(self.scope.home, settings["api_url"], settings["server_program"])
         http = self.connect(settings["api_url"], settings["api_key"])
         self._client = HindsightClient(http, bank_name(self.scope, settings))
         self._retrier = FailedItemRetrier(self._client, self.sent)
@@ -84,7 +87,7 @@ class HindsightVendor(Vendor):
     def missing_dependency(cls, settings: Mapping[str, Any]) -> str:
         if settings["mode"] == "cloud" and not settings["api_key"]:
             return "api_key (HINDSIGHT_API_KEY) is not set. 'memoranda provider setup hindsight' asks for it."
-        return ""
+        return describe_obstacle(settings["server_program"]) if settings["mode"] == "local_embedded" else ""
 
     @property
     def mode(self) -> str:
