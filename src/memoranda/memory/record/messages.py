@@ -8,7 +8,7 @@ executed again, and the index over these numbers refuses the rows if the first a
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from itertools import islice
+from itertools import chain, islice
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -285,7 +285,7 @@ class Messages(StorePart):
                 f" WHERE m.session_id = ? AND m.active = 1 AND {self._in_scope}",
                 (session_id, *self._scope.values),
             )
-            return frozenset(number for row in rows for number in row if number is not None)
+            return frozenset(chain.from_iterable(rows)) - {None}
 
     def encode_all(self, messages: Iterable[Mapping[str, Any]]) -> list[EncodedMessage]:
         """Redact messages and turn them into rows."""
