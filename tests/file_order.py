@@ -19,6 +19,7 @@ _FRAMEWORKS = _TESTS / "integrations" / "frameworks"
 _SDKS = "model_sdks"
 # In these, tests or the pages that they run load an SDK.
 _WITH_SDKS = {
+    "api/test_search_summaries.py",
     "cli/test_evaluation.py",
     "docs/test_docs.py",
     "search/meaning/test_passage_rescorer.py",
