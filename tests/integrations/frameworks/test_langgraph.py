@@ -133,3 +133,29 @@ def test_a_call_in_a_history_that_was_interrupted_has_a_result_that_says_so(memo
     assert results == ["b", "a"] and [message.type for message in history.messages[-2:]] == ["tool", "human"]
     history.add_messages([AIMessage("", tool_calls=calls[:1]), ToolMessage("{}", tool_call_id="a")])
     assert [message.content for message in history.messages if isinstance(message, ToolMessage)].count("{}") == 2
+
+
+@pytest.mark.slow
+def test_the_prompt_of_an_agent_has_curated_memory_after_its_own_text(memory: memoranda.Memory) -> None:
+    """As it was when the thread began; a call without a thread is not recorded, and has it too."""
+    agents = pytest.importorskip("langchain.agents", reason="the package langchain is not installed")
+    from langchain_core.language_models import FakeMessagesListChatModel
+
+    from memoranda.integrations.frameworks.langchain_agent import MemorandaMiddleware
+
+    sent: list[str] = []
+
+    class Model(FakeMessagesListChatModel):
+        def _generate(self, messages: Any, *arguments: Any, **options: Any) -> Any:
+            sent.append(str(messages[0].content))
+            return super()._generate(messages, *arguments, **options)
+
+    memory.remember("The bakery opens at six.")
+    middleware = [MemorandaMiddleware(memory, tools=False)]
+    agent = agents.create_agent(Model(responses=[AIMessage("Yes.")]), system_prompt="You bake.", middleware=middleware)
+    for config in ({"configurable": {"thread_id": "t"}}, {"configurable": {"thread_id": "t"}}, {}):
+        agent.invoke({"messages": [HumanMessage("Do you bake rye bread?")]}, config)
+        memory.remember(f"The oven number {len(sent)} is old.")
+    assert sent[0] == sent[1] and sent[0].startswith("You bake.\n\n") and "opens at six" in sent[0]
+    assert "number 2 is old" in sent[2]
+    assert [row["id"] for row in memory.sessions.list_sessions_rich()] == ["langgraph:t"]

@@ -68,15 +68,14 @@ class MemorandaMiddleware(AgentMiddleware):
     def _with_memory(self, request: Any, session: RecordedSession) -> Any:
         record_thread(session, request.state["messages"])
         said = request.system_message.content if request.system_message else ""
-        parts = [{"type": "text", "text": said}] if isinstance(said, str) else list(said)
         # Without a thread, nothing says that a later call is of the same conversation.
-        prompt = session.prompt() if session.is_known else prompt_recall.memory_prompt(self._memory)
-        if prompt:
-            parts.append({"type": "text", "text": prompt})
-        text = "\n\n".join(part["text"] for part in parts if part.get("type") == "text" and part["text"])
-        is_text = isinstance(said, str)
-        system = SystemMessage(text if is_text else parts) if text else request.system_message
-        return request.override(system_message=system, messages=_with_recall(request.messages, session, self._seconds))
+        if prompt := session.prompt() if session.is_known else prompt_recall.memory_prompt(self._memory):
+            text = {"type": "text", "text": prompt}
+            said = [*said, text] if isinstance(said, list) else f"{said}\n\n{prompt}".strip()
+        return request.override(
+            system_message=SystemMessage(said) if said else None,
+            messages=_with_recall(request.messages, session, self._seconds),
+        )
 
 
 def add_recall(
