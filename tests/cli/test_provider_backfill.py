@@ -82,6 +82,7 @@ def terminal(tmp_path: Path) -> Terminal:
         with pytest.raises(RuntimeError), session.turn("a question without an answer"):
             raise RuntimeError
         memory.for_user("ben").remember("Ben likes rain.")
+        memory.sessions.create_session("nothing was said in it", "cli")
     terminal = Terminal(home)
     terminal.ok("provider", "use", "diary")
     return terminal

@@ -8,6 +8,7 @@ when it is repeated, and queues nothing twice.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from memoranda.external.message_text import plain_text
@@ -81,7 +82,7 @@ def earlier_turns(store: SessionStore, provider: str, excluded_sources: frozense
 def _turns_of(session_id: str, messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[EarlierTurn, object]]:
     """The turns of a session, each with its mark: a question, and the last message before the next one, an answer."""
     starts = [number for number, message in enumerate(messages) if message["role"] == "user"]
-    for start, end in zip(starts, [*starts[1:], len(messages)], strict=True):
+    for start, end in pairwise([*starts, len(messages)]):
         first, last = messages[start], messages[end - 1]
         texts = plain_text(first["content"]), plain_text(last["content"])
         # A turn that carries marks, and none that it is done, was interrupted.
