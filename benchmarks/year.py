@@ -10,8 +10,8 @@ values in other projects. Facts, changes and questions have several wordings, wh
 rules of the curator: a change has another wording than what it changes. A scripted model saves what it is asked to
 keep. At the end of every month, probes ask for facts that hold, as the first prompt of a new session: what reaches the
 model is the memory in the prompt and the evidence for the prompt. A stale value is shown as current if an entry in the
-prompt has it and not the current one, or if the evidence has it and nothing has the current one: of two statements in
-evidence the older is marked. At the end, a value that was ever stated is lost if no search finds it.
+prompt has it and not the current one, or if the evidence has it and nothing has the current one, unless a note in it
+says until when the value was true: of two statements in evidence the older is marked. At the end, a value that was ever stated is lost if no search finds it.
 
 - `refuse`: a full memory refuses; nothing is recalled but the memory in the prompt (Hermes).
 - `recall`: the same, and prompts get evidence out of past conversations.
@@ -79,6 +79,8 @@ _WORK = (
 _SYLLABLES = [first + second for first in "bdfgklmnprstvz" for second in "aou"]
 _REMARKS = ("Good morning.", "That is a nice idea.", "Let me think about lunch.", "It rains again.")
 _PROBES = 40
+# What a note says of an entry whose last day is over.
+_OVER = ", true until "
 
 
 @dataclass(slots=True)
@@ -225,9 +227,16 @@ def _probe(
         counts["probes"] += current is not None
         counts["reached"] += is_reached
         counts["stale"] += any(
-            any(value in entry for entry in in_prompt) or (value in evidence and not is_reached) for value in stale
+            any(value in entry for entry in in_prompt) or (not is_reached and _is_shown(value, evidence))
+            for value in stale
         )
     return Counts(month, *(counts[name] for name in ("probes", "reached", "stale", "characters", "others")))
+
+
+def _is_shown(value: str, evidence: str) -> bool:
+    """Whether evidence has a value, and no note that says until when it was true."""
+    notes = [line for line in evidence.splitlines() if value in line and _OVER in line]
+    return value in evidence and not notes
 
 
 def draw(curves: dict[Behaviour, list[Counts]]) -> str:
