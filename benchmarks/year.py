@@ -11,7 +11,8 @@ rules of the curator: a change has another wording than what it changes. A scrip
 keep. At the end of every month, probes ask for facts that hold, as the first prompt of a new session: what reaches the
 model is the memory in the prompt and the evidence for the prompt. A stale value is shown as current if an entry in the
 prompt has it and not the current one, or if the evidence has it and nothing has the current one, unless a note in it
-says until when the value was true: of two statements in evidence the older is marked. At the end, a value that was ever stated is lost if no search finds it.
+says until when the value was true: of two statements in evidence the older is marked. At the end, a value that was ever
+stated is lost if no search finds it.
 
 - `refuse`: a full memory refuses; nothing is recalled but the memory in the prompt (Hermes).
 - `recall`: the same, and prompts get evidence out of past conversations.
