@@ -1,8 +1,6 @@
 """The examples of the README do what it says."""
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -10,21 +8,14 @@ import memoranda
 from tests.docs.pages import ROOT, fences
 
 
-def test_the_loop_of_the_readme_calls_tools_and_records_every_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_ten_lines_of_the_readme_find_what_the_model_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What the model remembers is saved, and the conversation has all four messages."""
+    """The one block of code prints the answer that a new search finds, and both messages are in the record."""
     monkeypatch.setenv("MEMORANDA_HOME", str(tmp_path / "home"))
-    names: dict[str, Any] = {}
-    exec("\n".join(fences(ROOT / "README.md", "python")), names)
-    arguments = {"target": "memory", "action": "add", "content": "The oven is broken."}
-    function = {"name": "memory", "arguments": json.dumps(arguments)}
-    replies = [
-        {"content": None, "tool_calls": [{"id": "c1", "type": "function", "function": function}]},
-        {"content": "I will keep that in mind."},
-    ]
-    with memoranda.open(tmp_path / "home") as memory, memory.session() as session:
-        answer = names["answer"](session, "Our oven is broken.", lambda system, messages, tools: replies.pop(0))
-        assert answer == "I will keep that in mind."
-        assert [message["role"] for message in session.conversation()] == ["user", "assistant", "tool", "assistant"]
-        assert memory.entries("memory") == ("The oven is broken.",)
+    (block,) = fences(ROOT / "README.md", "python")
+    exec(block, {})
+    assert capsys.readouterr().out.startswith("Take the locks in one order")
+    with memoranda.open(tmp_path / "home") as memory:
+        (session,) = memory.sessions.list_sessions_rich()
+        assert session["message_count"] == 2
