@@ -56,8 +56,8 @@ def test_from_the_link_to_the_resumed_conversation(open_page: OpenPage) -> None:
     assert result.locator("mark").count() > 0
     result.get_by_text("Why this result").click()
     assert result.get_by_role("rowheader", name="coverage").is_visible()
-    page.get_by_role("link", name="claude-code").click()
-    page.wait_for_url("**source=claude-code")
+    page.get_by_label("Agent").select_option("claude-code")
+    page.wait_for_url("**/view/search?q=lock+of+the+queue&source=claude-code")
     page.locator(".result").first.get_by_role("link").first.click()
     page.wait_for_url(re.compile(rf"/view/sessions/{DEADLOCK}\?message=\d+#message-\d+"))
     assert page.locator("article.linked").is_visible()
@@ -124,7 +124,8 @@ def test_everything_works_without_scripts(open_page: OpenPage) -> None:
     page.get_by_role("searchbox").fill("deadlock")
     page.get_by_role("button", name="Search").click()
     page.locator(".result").first.wait_for()
-    page.get_by_role("link", name="user", exact=True).click()
+    page.get_by_label("Role").select_option("user")
+    page.get_by_role("button", name="Search").click()
     assert "role_filter=user" in page.url
     page.locator(".result").first.get_by_role("link").first.click()
     assert page.locator("#resume").inner_text() == _RESUME
@@ -139,12 +140,24 @@ def test_everything_works_without_scripts(open_page: OpenPage) -> None:
     page.get_by_role("heading", name="Logged out").wait_for()
 
 
-def test_no_page_is_wider_than_a_small_phone(open_page: OpenPage) -> None:
-    """At 360 pixels nothing has to be scrolled sideways."""
-    page = open_page(viewport={"width": 360, "height": 740})
-    for name, address in page_urls().items():
-        page.goto(address)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 360, name
+def test_no_page_is_wider_than_its_window(open_page: OpenPage) -> None:
+    """From a small phone to a large screen nothing has to be scrolled sideways, and the menu stays on one line."""
+    for width in (360, 768, 1280, 1920):
+        page = open_page(viewport={"width": width, "height": 740})
+        for name, address in page_urls().items():
+            page.goto(address)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
+            tops = page.eval_on_selector_all(".menu a", "links => links.map(link => link.getBoundingClientRect().top)")
+            assert len(set(tops)) == 1, (name, width)
+
+
+def test_filters_leave_the_first_result_in_sight(open_page: OpenPage) -> None:
+    """On a phone and on a laptop, the first result with its text is above the fold."""
+    for width, height in ((360, 740), (1280, 800)):
+        page = open_page("/view/search?q=deadlock", viewport={"width": width, "height": height})
+        box = page.locator(".result .snippet").first.bounding_box()
+        assert box is not None and box["y"] + box["height"] < height
+        assert page.get_by_label("Agent").is_visible()
 
 
 def test_pages_follow_the_colours_of_the_system(open_page: OpenPage) -> None:

@@ -42,16 +42,17 @@ def test_a_search_finds_marks_explains_and_says_how_to_resume(client: httpx.Clie
     assert f"/view/sessions/{DEADLOCK}?message=" in page
     assert "claude --resume 8c1f5c1e-0000-4000-8000-000000000001" in unescape(page)
     assert "coverage" in page
+    assert "about eight of ten such results contained the answer" in page
     assert "Trip to Lisbon" not in page
 
 
 @pytest.mark.slow
 def test_filters_are_addresses(client: httpx.Client) -> None:
-    """Each filter narrows the search, and its chip removes it again."""
+    """Each filter narrows the search, and the form shows what is chosen."""
     assert "Fix the deadlock" in client.get("/view/search", params={"q": "deadlock", "source": "claude-code"}).text
     narrowed = client.get("/view/search", params={"q": "deadlock", "source": "telegram", "since": "30d"}).text
     assert "Fix the deadlock" not in narrowed
-    assert 'href="/view/search?q=deadlock&amp;since=30d" aria-current="true"' in narrowed
+    assert '<option value="telegram" selected>' in narrowed and '<option value="30d" selected>' in narrowed
     assert "is not a time" in client.get("/view/search", params={"q": "deadlock", "since": "nonsense"}).text
 
 

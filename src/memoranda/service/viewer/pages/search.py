@@ -9,15 +9,21 @@ from memoranda.home.session_db import SessionDB
 from memoranda.importers.sources import resume_command
 from memoranda.search.request import FILTERS, SearchFilter
 from memoranda.search.tool import SessionSearchTool
-from memoranda.service.viewer.conversation_lists import chip_group, short_project
+from memoranda.service.viewer.conversation_lists import short_project
 from memoranda.service.viewer.page import Page, PageRequest, View, page_url
 
 PATH = "/search"
 _MAX_RESULTS = 10
 _MAX_QUERY_CHARS = 500
-_MAX_CHIPS = 8
-_PERIODS = (("1d", "a day"), ("7d", "a week"), ("30d", "a month"), ("365d", "a year"))
+_MAX_CHOICES = 40
+_PERIODS = (("1d", "the last day"), ("7d", "the last week"), ("30d", "the last month"), ("365d", "the last year"))
 _SORTS = (("newest", "newest first"), ("oldest", "oldest first"))
+# What docs/explanation/how-relevance-was-measured.md found.
+_CONFIDENCES = {
+    "sure": "about eight of ten such results contained the answer",
+    "likely": "about six of ten such results contained the answer",
+    "unsure": "about one of ten such results contained the answer",
+}
 _ARGUMENTS = (*(each.name for each in FILTERS), "sort")
 _SIGNALS = {
     "score": "what the results are ordered by, made of the others",
@@ -51,11 +57,10 @@ def show(request: PageRequest) -> View:
     settings = memory.config.recall
     data = {
         "query": query,
-        # The form repeats the chosen filters.
-        "hidden": [(name, text) for name, text in asked.items() if name != "q"],
         # Results appear as one types, unless a model would be asked each time.
         "live": not (settings.expand or settings.rerank),
-        "groups": _chip_groups(memory, asked) if request.has_record else [],
+        "filters": _filters(memory, asked) if request.has_record else [],
+        "meanings": _CONFIDENCES,
         **(_search(memory, asked, request.number("cursor", 0)) if request.has_record else _nothing("")),
     }
     return View("search.html", f"Search: {query}" if query else "Search", data)
@@ -116,22 +121,28 @@ def _timestamp(when: str | None) -> float | None:
         return None
 
 
-def _chip_groups(memory: Memory, asked: Mapping[str, str]) -> list[dict[str, Any]]:
-    offered = [(each.label, each.name, _chip_values(memory, each)) for each in FILTERS]
-    offered.append(("Order", "sort", _SORTS))
-    groups = (chip_group(label, name, values, path=PATH, query=asked) for label, name, values in offered)
-    return [group for group in groups if len(group["chips"]) > 1 or any(chip["chosen"] for chip in group["chips"])]
+def _filters(memory: Memory, asked: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The filters as choices of the form; one that offers nothing is there only while it is set."""
+    offered = [(each.label, each.name, f"any {each.label.lower()}", _choices(memory, each)) for each in FILTERS]
+    offered.append(("Order", "sort", "best first", _SORTS))
+    filters = []
+    for label, name, nothing, values in offered:
+        chosen, known = asked.get(name, ""), dict(values)
+        known |= {} if chosen in known or not chosen else {chosen: chosen}
+        if chosen or len(known) > 1:
+            filters.append({"label": label, "name": name, "chosen": chosen, "choices": {"": nothing, **known}})
+    return filters
 
 
-def _chip_values(memory: Memory, described: SearchFilter) -> Sequence[tuple[str, str]]:
-    """What a filter offers, each with its label; one that offers nothing is shown only where it is set."""
+def _choices(memory: Memory, described: SearchFilter) -> Sequence[tuple[str, str]]:
+    """What a filter offers, each with its label."""
     if described.name == "since":
         return _PERIODS
     if not described.column:
         return [(choice, choice) for choice in described.choices]
     hidden = memory.config.recall.hidden_sources if described.column == "source" else ()
     known = [value for value in memory.sessions.listing.known_values(described.column) if value not in hidden]
-    return [(value, short_project(value) or value) for value in known[:_MAX_CHIPS]]
+    return [(value, short_project(value) or value) for value in known[:_MAX_CHOICES]]
 
 
 PAGE = Page("search", PATH, show, label="Search")

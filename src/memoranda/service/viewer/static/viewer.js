@@ -16,5 +16,13 @@ document.addEventListener("keydown", (event) => {
   const field = document.querySelector("input[type=search]");
   if (field) { event.preventDefault(); field.focus(); field.select(); }
 });
+// Addresses name only the filters that are set.
+document.addEventListener("htmx:config:request", (event) => {
+  const sent = event.detail.ctx.request.body;
+  for (const [name, value] of [...sent]) if (value === "" && name !== "q") sent.delete(name);
+});
+document.addEventListener("change", (event) => {
+  if (event.target.matches(".filters select")) event.target.classList.toggle("chosen", event.target.value !== "");
+});
 // Shows the buttons that need scripts, also those of results that arrive later.
 document.documentElement.classList.add("scripts");
