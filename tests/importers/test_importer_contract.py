@@ -66,24 +66,25 @@ def _grow(sample: Sample, files: Path) -> int:
 
 
 def _import(home: Home, sample: Sample, files: Path, import_id: str | None = None) -> int:
-    """Import with an id, as the command does; returns how many messages are new."""
+    """Import with an id, as the command does; returns how many messages and items are new."""
     reader = SOURCES[sample.source].load()
     importer = Importer(home.root, home.store, import_id=import_id)
     try:
-        return importer.apply(reader, reader.scan(files)).messages
+        return importer.apply(reader, reader.scan(files)).new
     finally:
         importer.close()
 
 
 def _exported(home: Home) -> str:
-    return json.dumps(home.everything(), sort_keys=True, default=str)
+    items = list(home.store.item_transfer.iter_export())
+    return json.dumps([home.everything(), items], sort_keys=True, default=str)
 
 
 def test_the_report_counts_what_the_program_stored(sample: Sample, files: Path, home: Home) -> None:
     """Sessions and messages are those of the source, the preview says the same, and nothing is a problem."""
     reader = SOURCES[sample.source].load()
     planned, done = home.plan(reader, files), home.take(reader, files)
-    assert (planned.messages, done.messages) == (sample.messages, sample.messages)
+    assert (planned.new, done.new) == (sample.messages, sample.messages)
     assert {name: session["message_count"] for name, session in home.everything().items()} == sample.sessions
     assert [problem.text for problem in done.problems] == []
     assert dict(done.skipped) == sample.skipped
@@ -146,10 +147,11 @@ def test_undo_leaves_the_record_as_it_was(sample: Sample, files: Path, home: Hom
     assert _import(home, sample, files, "second") == added
     history = ImportHistory(home.root, home.store)
     assert [logged.id for logged in history.imports()] == ["second", "first"]
-    assert history.preview("second").messages == added
-    assert history.undo("second").messages == added
+    preview, undone = history.preview("second"), history.undo("second")
+    assert (preview.messages + len(preview.items), undone.messages + len(undone.items)) == (added, added)
     assert _exported(home) == first
-    assert history.undo("first").messages == sample.messages
+    undone = history.undo("first")
+    assert undone.messages + len(undone.items) == sample.messages
     assert _exported(home) == empty
     history.close()
     assert _import(home, sample, files, "third") == sample.messages + added
@@ -173,7 +175,7 @@ def test_truncated_files_give_what_is_whole_or_a_problem(sample: Sample, files: 
             content = file.read_bytes()
             file.write_bytes(content[: len(content) // 2])
     summary = home.take(SOURCES[sample.source].load(), files)
-    assert summary.messages <= sample.messages
+    assert summary.new <= sample.messages
 
 
 @pytest.mark.slow
@@ -193,7 +195,7 @@ def test_links_out_of_a_folder_are_not_read(sample: Sample, files: Path, home: H
             outside.parent.mkdir(parents=True)
             file.rename(outside)
             file.symlink_to(outside)
-    assert home.take(SOURCES[sample.source].load(), files).messages == 0
+    assert home.take(SOURCES[sample.source].load(), files).new == 0
 
 
 def test_pipes_and_links_are_not_followed_forever(sample: Sample, files: Path, home: Home) -> None:
@@ -203,4 +205,4 @@ def test_pipes_and_links_are_not_followed_forever(sample: Sample, files: Path, h
             file.unlink()
             os.mkfifo(file)
     (files / "up").symlink_to(files, target_is_directory=True)
-    assert home.take(SOURCES[sample.source].load(), files).messages == 0
+    assert home.take(SOURCES[sample.source].load(), files).new == 0

@@ -10,7 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memoranda.importers.importer import Importer
 from memoranda.importers.memory_programs.langgraph import LangGraph, read_msgpack
+from memoranda.importers.undo import ImportHistory
+from memoranda.memory.record.scope import Scope
 from tests.cases import cases
 from tests.importers.import_home import Home
 
@@ -59,3 +62,93 @@ def test_checkpoints_of_older_and_unsafe_formats(tmp_path: Path) -> None:
     summary = home.take(LangGraph(), file)
     assert [message["content"] for message in home.messages("langgraph:t")] == ["Hello."]
     assert ["the format pickle is not supported" in problem.text for problem in summary.problems] == [True]
+
+
+def _store_file(file: Path, *rows: tuple[str, str, str, str, float | None, str | None]) -> Path:
+    """A store with the columns of LangGraph's: namespace, key, value, time of the last write, and expiry."""
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS store (prefix, key, value, created_at, updated_at, ttl_minutes, expires_at,"
+            " PRIMARY KEY (prefix, key))"
+        )
+        connection.executemany("INSERT OR REPLACE INTO store VALUES (?, ?, ?, '2025-01-01 00:00:00', ?, ?, ?)", rows)
+    return file
+
+
+_TEA = ("users.ann", "tea", '{"text": "oolong", "year": 2025}', "2025-02-01 00:00:00", None, None)
+
+
+@pytest.mark.parametrize("record", ["file", "server"])
+def test_an_item_stays_an_item_until_the_import_is_undone(
+    tmp_path: Path, record: str, request: pytest.FixtureRequest
+) -> None:
+    """It has the names, the value and the times of LangGraph's store, and belongs to the user who imports."""
+    home = Home(tmp_path / "home", request.getfixturevalue("postgres_url") if record == "server" else "")
+    store = home.store.scoped(Scope.of("ann"))
+    reader, file = LangGraph(), _store_file(tmp_path / "store.sqlite", _TEA)
+    with closing(Importer(home.root, store, import_id="first")) as importer:
+        assert importer.plan(reader, reader.scan(file)).kept_items == 1
+        assert importer.apply(reader, reader.scan(file)).kept_items == 1
+    found = store.items.get(("users", "ann"), "tea")
+    assert found is not None and found.value == {"text": "oolong", "year": 2025}
+    assert (found.created_at, found.updated_at) == (1735689600.0, 1738368000.0)
+    assert home.store.scoped(Scope.of("ben")).items.list_items() == []
+    with closing(ImportHistory(home.root, store)) as history:
+        assert [logged.items for logged in history.imports()] == [1]
+        assert len(history.preview("first").items) == len(history.undo("first").items) == 1
+    assert store.items.list_items() == []
+    with closing(Importer(home.root, store, import_id="second")) as importer:
+        assert importer.apply(reader, reader.scan(file)).kept_items == 1
+
+
+def test_of_an_item_here_and_in_a_file_the_later_one_stays(tmp_path: Path) -> None:
+    """What was changed or deleted here is not replaced by an older value; a newer one is the next version."""
+    home, file = Home(tmp_path / "home"), _store_file(tmp_path / "store.sqlite", _TEA, ("users.ann", "city", *_TEA[2:]))
+    items = home.store.scoped(Scope.of(None)).items
+    home.take(LangGraph(), file)
+    items.put(("users", "ann"), "tea", {"text": "green"})
+    items.delete(("users", "ann"), "city")
+    assert home.take(LangGraph(), file, rescan=True).kept_items == 0
+    assert [item.value for item in items.list_items()] == [{"text": "green"}]
+    _store_file(file, (*_TEA[:3], "2999-01-01 00:00:00", None, None))
+    assert home.take(LangGraph(), file, rescan=True).kept_items == 1
+    assert [version.value["text"] for version in items.history(("users", "ann"), "tea") if version.value] == [
+        "oolong",
+        "green",
+        "oolong",
+    ]
+
+
+def test_undo_leaves_an_item_that_was_changed_since(tmp_path: Path) -> None:
+    """What a person wrote over an imported value is theirs; an earlier value of an updated item returns."""
+    home, file = Home(tmp_path / "home"), _store_file(tmp_path / "store.sqlite", _TEA, ("users.ann", "city", *_TEA[2:]))
+    items = home.store.scoped(Scope.of(None)).items
+    for import_id in ("first", "second"):
+        with closing(Importer(home.root, home.store, import_id=import_id)) as importer:
+            importer.apply(LangGraph(), LangGraph().scan(file))
+        _store_file(file, ("users.ann", "city", '{"text": "Basel"}', "2025-03-01 00:00:00", None, None))
+    items.put(("users", "ann"), "tea", {"text": "green"})
+    with closing(ImportHistory(home.root, home.store)) as history:
+        assert (len(history.undo("second").items), items.get(("users", "ann"), "city").value["year"]) == (1, 2025)  # type: ignore[union-attr]
+        report = history.undo("first")
+        assert (len(report.items), report.items_kept, history.preview("first").has_work) == (1, 1, False)
+    assert [item.value for item in items.list_items()] == [{"text": "green"}]
+
+
+def test_what_a_store_lets_expire_expires_here_too(tmp_path: Path) -> None:
+    """An item that has expired is skipped, and a value that cannot be stored is a problem."""
+    home = Home(tmp_path / "home")
+    summary = home.take(
+        LangGraph(),
+        _store_file(
+            tmp_path / "store.sqlite",
+            (*_TEA[:4], 60.0, "2999-01-01 00:00:00"),
+            ("users.ann", "past", "{}", _TEA[3], 60.0, "2025-01-02 00:00:00"),
+            ("", "nameless", "{}", _TEA[3], None, None),
+            ("users.ann", "deep", '{"a": ' * 400 + "1" + "}" * 400, _TEA[3], None, None),
+        ),
+    )
+    (found,) = home.store.scoped(Scope.of(None)).items.list_items(("users",), filters={"year": 2025})
+    assert found.expires_at == 32472144000.0
+    assert dict(summary.skipped) == {"expired item": 1}
+    assert ["nameless" in problem.text for problem in summary.problems][:1] == [True]

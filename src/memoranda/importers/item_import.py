@@ -11,6 +11,7 @@ from memoranda.importers.reader_protocol import (
     Checkpoint,
     ConversationReader,
     ImportedConversation,
+    ImportedItem,
     ImportedMessage,
     ImportedProposal,
     ImportItem,
@@ -77,6 +78,7 @@ class ItemImport:
         self._proposals = proposals
         self._summary = summary
         self._batches: dict[str, _Batch] = {}
+        self._kept: list[ImportedItem] = []
         self._current: str | None = None
         self._seen = set(seen_before)
         # Sessions whose own messages have started, so no copied prefix follows.
@@ -94,6 +96,9 @@ class ItemImport:
                     self._switch_to(event)
                 case ImportedMessage():
                     self._add_message(event)
+                case ImportedItem():
+                    self._kept.append(event)
+                    self._count += 1
                 case ImportedProposal():
                     self._propose(event)
                 case Problem():
@@ -172,6 +177,12 @@ class ItemImport:
         """Write every batch, and then record how far the item was read."""
         for session_id, batch in self._batches.items():
             self._write_batch(session_id, batch)
+        kept, self._kept = self._kept, []
+        added, problems = self._writer.write_items(self._item, kept)
+        for problem in problems:
+            self._summary.add_problem(self._item, problem)
+        self._summary.kept_items += added
+        self._summary.kept_items_known += len(kept) - len(problems) - added
         # A reader that returns to another session yields its conversation again.
         self._batches = {name: batch for name, batch in self._batches.items() if name == self._current}
         self._count = self._characters = 0

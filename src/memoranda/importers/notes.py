@@ -8,7 +8,6 @@ A Markdown file, of a vault or of a memory that an agent keeps in files, is a no
 start name its title, dates and more. They are read as plain lines and not as YAML, whose aliases could fill the memory.
 """
 
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -67,15 +66,6 @@ def dated_text(text: str, valid_from: Any, valid_until: Any) -> str:
     if since and until:
         return f"{text} (true from {since} until {until})"
     return f"{text} (true from {since})" if since else f"{text} (true until {until})" if until else text
-
-
-def value_text(value: Any) -> str:
-    """Return the text of a stored value: its only text, or JSON with readable letters."""
-    if isinstance(value, dict) and len(value) == 1:
-        only = next(iter(value.values()))
-        if isinstance(only, str):
-            return only
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _date(value: Any) -> str:

@@ -92,6 +92,22 @@ class ImportedMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class ImportedItem:
+    """A value that a program keeps under a namespace and a key: it becomes an item under the same names.
+
+    Times are seconds since 1970. The one that was written later stays, whether here or there.
+    """
+
+    namespace: tuple[str, ...]
+    key: str
+    value: Any
+    created_at: float
+    updated_at: float
+    ttl: float | None = None
+    expires_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ImportedProposal:
     """A text that the other program shows to its agent in every prompt: a proposal for curated memory.
 
@@ -111,7 +127,7 @@ class Skipped:
     label: str
 
 
-ReadEvent = ImportedConversation | ImportedMessage | ImportedProposal | Problem | Skipped | Checkpoint
+ReadEvent = ImportedConversation | ImportedMessage | ImportedItem | ImportedProposal | Problem | Skipped | Checkpoint
 
 
 class ConversationReader(Protocol):

@@ -6,7 +6,14 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from memoranda.errors import SessionError
-from memoranda.importers.reader_protocol import Checkpoint, ImportedConversation, ImportedMessage, ImportItem, Problem
+from memoranda.importers.reader_protocol import (
+    Checkpoint,
+    ImportedConversation,
+    ImportedItem,
+    ImportedMessage,
+    ImportItem,
+    Problem,
+)
 from memoranda.importers.source_files import prefix_digest
 from memoranda.importers.state.log import ImportRecorder, user_ending
 from memoranda.importers.state.store import ImportState, ItemState, SeenSession
@@ -16,6 +23,7 @@ from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.sessions import COLUMNS, MAX_TITLE_CHARS, Titles, tidy
 from memoranda.memory.record.store import SessionStore
 from memoranda.memory.record.transfer.imports import MessageState
+from memoranda.memory.record.transfer.items import ITEM
 from memoranda.support.canonical_text import digest, unstorable_character
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.projects import is_path, project_at
@@ -26,6 +34,7 @@ _MAX_NAME_CHARS = 150
 # Names that the facts of another program may not have.
 _RESERVED_FACTS = frozenset({"host", "host_session_id", "directory", "project", "session_id", "messages"})
 _ROW_DIGEST = "host_row_digest"
+_VERSION_FIELDS = ("value", "created_at", "updated_at", "ttl", "expires_at")
 Row = Mapping[str, Any]
 
 
@@ -59,6 +68,10 @@ class SessionWriter(Protocol):
         """Write messages that no related session has; return how many are new, and which could not be written."""
         ...
 
+    def write_items(self, item: ImportItem, found: Sequence[ImportedItem]) -> tuple[int, list[Problem]]:
+        """Write what is new or newer than ours; return how many are, and which could not be written."""
+        ...
+
     def set_title(self, incoming: IncomingSession) -> str | None:
         """Give a session its title; return the actual title if it differs."""
         ...
@@ -85,6 +98,22 @@ class _SeenSessions:
     def related_sessions(self, seen: SeenSession) -> list[str]:
         new = self._families.get(seen.family, ())
         return [*self._state.related_sessions(seen), *(name for name in new if name != seen.session_id)]
+
+    def _new_versions(
+        self, item: ImportItem, found: Sequence[ImportedItem]
+    ) -> tuple[dict[tuple[str, int], Any], list[Problem]]:
+        """The items that are new or newer than ours, by id and version, in the form of an export; and the others."""
+        new, problems = {}, []
+        for each in found:
+            names: dict[str, Any] = {"user_id": self._store.scope.user, "namespace": each.namespace, "key": each.key}
+            version = {name: getattr(each, name) for name in _VERSION_FIELDS} | {"version": 1, "event": "add"}
+            exported = {ITEM: names | {"versions": [version]}}
+            try:
+                if (number := self._store.item_transfer.new_version(exported)) is not None:
+                    new[number] = exported
+            except (SessionError, RecursionError) as error:
+                problems.append(Problem(item.file, None, f"item {each.key[:100]}: {error}"))
+        return new, problems
 
     def _user_of(self, incoming: IncomingSession) -> str | None:
         """Return the user of a new session; a store for one user has no other users' sessions."""
@@ -131,6 +160,12 @@ class PreviewWriter(_SeenSessions):
         if added or incoming.id not in self._seen:
             self._remember(replace(incoming.seen, created=incoming.seen.created or bool(added)))
         return added, problems
+
+    def write_items(self, item: ImportItem, found: Sequence[ImportedItem]) -> tuple[int, list[Problem]]:
+        new, problems = self._new_versions(item, found)
+        before = len(self._counted)
+        self._counted.update(map(hash, new))
+        return len(self._counted) - before, problems
 
     def set_title(self, incoming: IncomingSession) -> str | None:
         seen, wanted = self._seen.get(incoming.id), clean_title(incoming.conversation.title)
@@ -201,6 +236,13 @@ class RecordWriter(_SeenSessions):
         if added and incoming.row is not None:
             self._store.imported_rows.end_with_last_message(incoming.id)
         return len(added), problems
+
+    def write_items(self, item: ImportItem, found: Sequence[ImportedItem]) -> tuple[int, list[Problem]]:
+        new, problems = self._new_versions(item, found)
+        # Before they are written: a version that a killed import did not write is one that undo does not find.
+        self._recorder.add_items(new)
+        report = self._store.item_transfer.import_items(new.values())
+        return report.imported + report.updated, problems
 
     def set_title(self, incoming: IncomingSession) -> str | None:
         if incoming.id in self._renamed:

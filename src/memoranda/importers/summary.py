@@ -33,6 +33,9 @@ class ImportSummary:
     bytes: int = 0
     messages: int = 0
     messages_known: int = 0
+    kept_items: int = 0
+    """How many values became items; `items` are the files of the source."""
+    kept_items_known: int = 0
     sessions: dict[str, SessionResult] = field(default_factory=dict)
     skipped: Counter[str] = field(default_factory=Counter)
     renamed: dict[str, str] = field(default_factory=dict)
@@ -59,8 +62,9 @@ class ImportSummary:
         return self.problems_by_file.total()
 
     @property
-    def adds_messages(self) -> bool:
-        return bool(self.messages)
+    def new(self) -> int:
+        """How many messages, items and proposals are new."""
+        return self.messages + self.kept_items + self.proposals["new"]
 
     def add_proposal(self, origin: str, status: str, reason: str) -> None:
         """Count a text that was offered for curated memory; `reason` says why it was refused."""
@@ -90,6 +94,8 @@ class ImportSummary:
         self.bytes += later.bytes
         self.messages += later.messages
         self.messages_known += later.messages_known
+        self.kept_items += later.kept_items
+        self.kept_items_known += later.kept_items_known
         for session_id, result in later.sessions.items():
             self.set_result(session_id, result)
         self.skipped += later.skipped
@@ -124,6 +130,8 @@ class ImportSummary:
             "sessions_deleted_here": self.count("deleted"),
             "messages": self.messages,
             "messages_known": self.messages_known,
+            "items": self.kept_items,
+            "items_known": self.kept_items_known,
             "set_aside": dict(sorted(self.skipped.items())),
             "renamed": self.renamed,
             "detached": self.detached,

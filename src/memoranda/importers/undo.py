@@ -22,6 +22,9 @@ class UndoReport:
     import_id: str
     sessions: Sequence[UndoneSession]
     proposals: UndoneProposals = field(default_factory=UndoneProposals)
+    items: Sequence[str] = ()
+    """The items from which the version of the import is removed."""
+    items_kept: int = 0
 
     @property
     def removed(self) -> list[UndoneSession]:
@@ -42,7 +45,7 @@ class UndoReport:
     @property
     def has_work(self) -> bool:
         """Whether something would be removed."""
-        return bool(self.messages or self.removed or self.shortened or self.proposals.pending)
+        return bool(self.messages or self.removed or self.shortened or self.proposals.pending or self.items)
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as JSON-like values."""
@@ -52,6 +55,8 @@ class UndoReport:
             "sessions_removed": [session.session_id for session in self.removed],
             "sessions_shortened": [session.session_id for session in self.shortened],
             "sessions_deleted_before": sum(session.reason == "missing" for session in self.sessions),
+            "items_removed": len(self.items),
+            "items_kept": self.items_kept,
             "proposals_withdrawn": [proposal.id for proposal in self.proposals.pending],
             "proposals_decided": self.proposals.decided,
             "kept": [{"session": session.session_id, "reason": session.reason} for session in self.kept],
@@ -77,9 +82,8 @@ class ImportHistory:
 
     def preview(self, import_id: str) -> UndoReport:
         """Return what undoing an import would remove; writes nothing."""
-        return UndoReport(
-            import_id, self._store.import_undo.preview(self._added(import_id)), self._proposals(import_id)
-        )
+        sessions = self._store.import_undo.preview(self._added(import_id))
+        return UndoReport(import_id, sessions, self._proposals(import_id), *self._remove_items(import_id, preview=True))
 
     def undo(self, import_id: str) -> UndoReport:
         """Remove what an import added, and read its files again in the next import.
@@ -88,13 +92,14 @@ class ImportHistory:
         """
         settle_killed_imports(self._store, self._state)
         added = self._added(import_id)
-        planned = UndoReport(import_id, self._store.import_undo.preview(added))
+        planned = self.preview(import_id)
         changed = [session.session_id for session in (*planned.removed, *planned.shortened)]
+        sources = next(logged.sources for logged in self.imports() if logged.id == import_id) if planned.items else ()
         # First: without this state a file is only read again. With it, what was removed would never return.
-        self._state.reread(changed, [session.session_id for session in planned.removed])
-        proposals = self._proposals(import_id)
-        withdraw(self._curated, proposals)
-        report = UndoReport(import_id, self._store.import_undo.remove(added), proposals)
+        self._state.reread(changed, [session.session_id for session in planned.removed], sources)
+        withdraw(self._curated, planned.proposals)
+        items = self._remove_items(import_id)
+        report = UndoReport(import_id, self._store.import_undo.remove(added), planned.proposals, *items)
         kept = {session.session_id for session in report.kept}
         self._state.log.remove_parts(
             import_id,
@@ -104,6 +109,13 @@ class ImportHistory:
         if report.messages:
             self._store.deletion.release_space()
         return report
+
+    def _remove_items(self, import_id: str, *, preview: bool = False) -> tuple[list[str], int]:
+        """Remove the versions that an import wrote; return the ids of the items, and how many changed here since."""
+        written = self._state.log.items(import_id)
+        began = next((logged.began for logged in self.imports() if logged.id == import_id), 0.0)
+        removed = self._store.item_transfer.remove_versions(written, began, preview=preview) if written else []
+        return removed, len(written) - len(removed)
 
     def _proposals(self, import_id: str) -> UndoneProposals:
         return find_proposals(self._curated, self._state.log.proposals(import_id))

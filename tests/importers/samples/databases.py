@@ -47,8 +47,6 @@ LANGGRAPH = Sample(
     sessions={
         "langgraph:thread-1": 6,
         "langgraph:thread-2": 2,
-        "langgraph:notes-memories.ann": 2,
-        "langgraph:notes-memories.ben": 1,
     },
     known=(
         "langgraph:thread-1",

@@ -1,11 +1,15 @@
 """LangGraph's store and LangChain's chat history over a home: durable, searchable, per user."""
 
 import asyncio
+from datetime import UTC
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import memoranda
+from memoranda.cli.main import command
 
 pytest.importorskip("langgraph.store.base", reason="the package langgraph-checkpoint is not installed")
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolCall, ToolMessage
@@ -159,3 +163,32 @@ def test_the_prompt_of_an_agent_has_curated_memory_after_its_own_text(memory: me
     assert sent[0] == sent[1] and sent[0].startswith("You bake.\n\n") and "opens at six" in sent[0]
     assert "number 2 is old" in sent[2]
     assert [row["id"] for row in memory.sessions.list_sessions_rich()] == ["langgraph:t"]
+
+
+def test_items_of_its_own_store_are_found_after_an_import(memory: memoranda.Memory, tmp_path: Path) -> None:
+    """Our store answers for an imported file as LangGraph's own store does, times included."""
+    sqlite = pytest.importorskip("langgraph.store.sqlite", reason="langgraph-checkpoint-sqlite is not installed")
+    file = tmp_path / "store.sqlite"
+    with sqlite.SqliteStore.from_conn_string(str(file)) as theirs:
+        theirs.setup()
+        _fill(theirs)
+        theirs.put(("users", "ana"), "city", {"text": "Lisbon"}, ttl=60)
+        theirs.put(("users", "ana"), "gone", {"text": "Paris"})
+        theirs.delete(("users", "ana"), "gone")
+        arguments = ["import", "langgraph", "--home", str(tmp_path / "home"), "--source", str(file), "--yes"]
+        assert CliRunner().invoke(command, arguments).exit_code == 0
+        ours = MemorandaStore(memory)
+        # Theirs are in UTC and do not say so.
+        found, wanted = (
+            {
+                (item.namespace, item.key): (item.value, item.created_at.replace(tzinfo=UTC), item.score)
+                for item in store.search((), limit=20)
+            }
+            for store in (ours, theirs)
+        )
+    assert len(wanted) == 5 and found == wanted
+    assert ours.search(("users",), query="oolong")[0].key == "k0"
+    ours.put(("users", "ana"), "city", {"text": "Porto"})
+    assert CliRunner().invoke(command, [*arguments, "--rescan"]).exit_code == 0
+    item = ours.get(("users", "ana"), "city")
+    assert item is not None and item.value == {"text": "Porto"}

@@ -80,7 +80,7 @@ class OpenClawMigration:
         running = find_openclaw_processes()
         items = self._items(installation)
         plan, summary = self._plan(installation, items)
-        has_work = plan.has_work or (summary is not None and summary.adds_messages)
+        has_work = plan.has_work or (summary is not None and summary.new > 0)
         if running and not self.invocation.as_json:
             click.echo(_running_warning(running), err=True)
         change = PlannedChange(

@@ -34,6 +34,8 @@ def summary_lines(program: str, summary: ImportSummary, *, done: bool) -> list[s
         f"  sessions: {count('new'):,} new, {count('grown'):,} grown, {count('unchanged'):,} unchanged{deleted}",
         f"  messages: {summary.messages:,} {added}; {summary.messages_known:,} are here already",
     ]
+    if summary.kept_items or summary.kept_items_known:
+        lines.append(f"  items: {summary.kept_items:,} {added}; {summary.kept_items_known:,} are here already")
     lines += _proposal_lines(summary, done=done)
     if summary.skipped:
         lines.append(dim(f"  skipped: {_skipped_for_people(summary.skipped)}"))
@@ -95,7 +97,11 @@ def _exception_lines(summary: ImportSummary) -> list[str]:
 
 def summary_on_one_line(summaries: Sequence[ImportSummary]) -> str:
     """Describe what one pass of following added."""
-    return ", ".join(f"{summary.source}: {summary.messages:,} messages" for summary in summaries if summary.messages)
+    return ", ".join(
+        f"{each.source}: {each.messages:,} messages" + (f" and {each.kept_items:,} items" if each.kept_items else "")
+        for each in summaries
+        if each.new
+    )
 
 
 def _rename_reason(title: str) -> str:

@@ -94,7 +94,8 @@ def _import_line(logged: LoggedImport) -> str:
     programs = ", ".join(SOURCES[name].program if name in SOURCES else name for name in logged.sources)
     at = datetime.fromtimestamp(logged.began, UTC)
     proposals = f", {count_of(logged.proposals, 'proposal')}" if logged.proposals else ""
-    state = "undone" if logged.undone else count_of(logged.sessions, "session") + proposals
+    items = f", {count_of(logged.items, 'item')}" if logged.items else ""
+    state = "undone" if logged.undone else count_of(logged.sessions, "session") + items + proposals
     return f"{logged.id}  {at:%Y-%m-%d %H:%M} UTC  {programs}: {state}"
 
 
@@ -104,6 +105,7 @@ def _as_json(logged: LoggedImport) -> dict[str, Any]:
         "began": datetime.fromtimestamp(logged.began, UTC).isoformat(timespec="seconds"),
         "sources": list(logged.sources),
         "sessions": logged.sessions,
+        "items": logged.items,
         "proposals": logged.proposals,
         "undone": logged.undone is not None,
     }
@@ -115,6 +117,9 @@ def _report_text(report: UndoReport, *, done: bool) -> str:
     if report.shortened:
         lines[0] += f", and the newest part of {count_of(len(report.shortened), 'session')}"
     lines[0] += "."
+    if report.items or report.items_kept:
+        kept = f" {report.items_kept:,} changed here since and stay." if report.items_kept else ""
+        lines.append(f"{verb} {count_of(len(report.items), 'item')}.{kept}")
     if report.proposals.pending:
         lines.append(
             f"{'Withdrew' if done else 'Would withdraw'} {count_of(len(report.proposals.pending), 'proposal')}."

@@ -183,7 +183,7 @@ def _plan(
             importer.close()
             bar.clear()
     step = companion.plan(invocation) if companion else StepReport()
-    new = sum(summary.messages + summary.proposals["new"] for summary in summaries) + step.new
+    new = sum(summary.new for summary in summaries) + step.new
     return PlannedChange(
         _report_text(sources, summaries, step, done=False),
         {
@@ -259,7 +259,7 @@ def _import_once(
     """Import once, and index what is new."""
     try:
         summaries = [importer.apply(source.reader, source.items) for source in sources]
-        if any(summary.messages for summary in summaries):
+        if any(summary.new for summary in summaries):
             db.index.catch_up(progress=bar.indexing)
     finally:
         bar.clear()
@@ -294,7 +294,7 @@ def _follow(
             imported, interval = [source.items for source in found], _FOLLOW_INTERVAL
             for summary, later in zip(summaries, new, strict=True):
                 summary.add(later)
-            if any(summary.messages for summary in new):
+            if any(summary.new for summary in new):
                 line = json.dumps({"sources": [summary.as_json() for summary in new]}, ensure_ascii=False)
                 click.echo(line if invocation.as_json else summary_on_one_line(new))
     except KeyboardInterrupt:
@@ -306,14 +306,15 @@ def _respond(invocation: Invocation, text: str, data: dict[str, Any], options: I
         # One line per pass, so that a program can read each one at once.
         click.echo(json.dumps(data, ensure_ascii=False))
     else:
-        is_undoable = any(source["messages"] or source["proposals"] for source in data["sources"])
+        is_undoable = any(source["messages"] or source["items"] or source["proposals"] for source in data["sources"])
         undo = f"\nUndo: memoranda import undo {data['import']}" if is_undoable else ""
         invocation.respond(f"{text}\nReport: {data['report']}{undo}", data)
 
 
 def _is_unreadable(summaries: Sequence[ImportSummary]) -> bool:
     """Whether nothing at all could be read, so that the command fails."""
-    return any(summary.problem_count for summary in summaries) and not any(summary.sessions for summary in summaries)
+    read = any(summary.sessions or summary.kept_items or summary.kept_items_known for summary in summaries)
+    return not read and any(summary.problem_count for summary in summaries)
 
 
 def _report_text(

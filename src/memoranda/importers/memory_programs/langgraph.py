@@ -1,7 +1,7 @@
 """Reads LangGraph's SQLite files: the messages of each thread from its checkpoints, and the items of its store.
 
 Every checkpoint repeats all messages so far, so the first one that has a message says when it was said. Items of the
-store become notes, one session for each namespace.
+store stay items, under the names that our store for LangGraph uses.
 
 LangGraph writes MessagePack, in which an object is an extension: the names of its module and class, and its fields. A
 program that loads it imports that module and calls that class; here only the fields are read.
@@ -10,6 +10,7 @@ program that loads it imports that module and calls that class; here only the fi
 import json
 import sqlite3
 import struct
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,19 @@ from memoranda.importers.chat_messages import (
     content_text,
     dicts_in,
     get_text,
+    parse_timestamp,
     text_message,
     to_json,
     tool_result_message,
 )
-from memoranda.importers.notes import note, notes_of, value_text
-from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent, Skipped
+from memoranda.importers.reader_protocol import (
+    ImportedConversation,
+    ImportedItem,
+    ImportItem,
+    Problem,
+    ReadEvent,
+    Skipped,
+)
 from memoranda.importers.source_databases import find_databases, open_database, rows, tables
 from memoranda.importers.source_files import MAX_LINE_BYTES
 
@@ -62,7 +70,7 @@ class LangGraph:
         return find_databases(path, ("checkpoints", "store"), "database") if path is not None else []
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """Yield the threads and the namespaces of a database."""
+        """Yield the threads and the items of a database."""
         try:
             with open_database(item.file) as connection:
                 found = tables(connection)
@@ -71,7 +79,7 @@ class LangGraph:
                 if has_threads:
                     yield from _read_threads(item, connection)
                 if has_items:
-                    yield from _read_items(item, connection)
+                    yield from _read_items(item, connection, found["store"])
                 if not has_threads and not has_items:
                     yield Problem(item.file, None, "not a database of LangGraph", unread=True)
         except OSError as error:
@@ -254,18 +262,19 @@ def _tool_call(call: dict[str, Any]) -> dict[str, Any]:
     return {"id": as_text(call.get("id")), "type": "function", "function": function}
 
 
-def _read_items(item: ImportItem, connection: sqlite3.Connection) -> Iterator[ReadEvent]:
-    current = None
-    query = "SELECT prefix, key, value, created_at, updated_at FROM store ORDER BY prefix, created_at, key"
-    for prefix, key, stored, created, updated in rows(connection, query):
-        if prefix != current:
-            current = prefix
-            yield notes_of(_PROGRAM, str(prefix), f"LangGraph: {prefix}")
+def _read_items(item: ImportItem, connection: sqlite3.Connection, columns: set[str]) -> Iterator[ReadEvent]:
+    expiry = "ttl_minutes, expires_at" if {"ttl_minutes", "expires_at"} <= columns else "NULL, NULL"
+    query = f"SELECT prefix, key, value, created_at, updated_at, {expiry} FROM store ORDER BY prefix, created_at, key"
+    for prefix, key, stored, *times, ttl, expires in rows(connection, query):
         try:
             value = json.loads(stored)
         except (ValueError, TypeError, RecursionError):
             yield Problem(item.file, None, f"item {key} of {prefix} is not JSON")
             continue
-        text = value_text(value)
-        fields = None if isinstance(value, dict) and text in value.values() else value
-        yield note(str(prefix), str(key), text, updated or created, {"created_at": created, "value": fields})
+        created, updated = (parse_timestamp(each) or item.modified_at for each in times)
+        expires_at, seconds = parse_timestamp(expires), ttl * 60 if isinstance(ttl, int | float) else None
+        if expires_at is not None and expires_at <= time.time():
+            yield Skipped("expired item")
+        else:
+            # LangGraph allows no dot in a label.
+            yield ImportedItem(tuple(str(prefix).split(".")), str(key), value, created, updated, seconds, expires_at)

@@ -26,6 +26,9 @@ _ADDED = (
 
 # The owner of a home settles the killed imports of its users.
 _USER_OF_IMPORT = "(SELECT user_id FROM imports WHERE id = ?)"
+# Before the id of an item, where a part has the id of a session; its version is in place of the messages.
+_ITEM = "item:"
+_IS_ITEM = f"substr(session_id, 1, {len(_ITEM)}) = '{_ITEM}'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ class ImportPart:
 
 @dataclass(frozen=True, slots=True)
 class LoggedImport:
-    """One import: when it ran, what it read, and how many sessions and proposals it added to or made."""
+    """One import: when it ran, what it read, and how many sessions, proposals and items it added to or made."""
 
     id: str
     began: float
@@ -55,6 +58,7 @@ class LoggedImport:
     sessions: int
     undone: float | None
     proposals: int = 0
+    items: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,19 +144,31 @@ class ImportLog:
         """Return all imports of this user, the newest first."""
         rows = self._rows(
             "SELECT id, began, ended, sources, undone,"
-            " (SELECT count(*) FROM import_parts WHERE import_id = imports.id),"
-            " (SELECT count(*) FROM import_proposals WHERE import_id = imports.id)"
+            f" (SELECT count(*) FROM import_parts WHERE import_id = imports.id AND NOT {_IS_ITEM}),"
+            " (SELECT count(*) FROM import_proposals WHERE import_id = imports.id),"
+            f" (SELECT count(*) FROM import_parts WHERE import_id = imports.id AND {_IS_ITEM})"
             " FROM imports WHERE user_id = ? ORDER BY began DESC, id DESC",
             self._user,
         )
         return [
-            LoggedImport(name, began, ended, tuple(json.loads(sources)), sessions, undone, proposals)
-            for name, began, ended, sources, undone, sessions, proposals in rows
+            LoggedImport(name, began, ended, tuple(json.loads(sources)), sessions, undone, proposals, items)
+            for name, began, ended, sources, undone, sessions, proposals, items in rows
         ]
 
     def parts(self, import_id: str) -> list[ImportPart]:
         """Return the parts of an import, the newest first, so that a branch precedes the session it came from."""
-        return self._parts("import_id = ?", import_id)
+        return self._parts(f"NOT {_IS_ITEM} AND import_id = ?", import_id)
+
+    def items(self, import_id: str) -> dict[str, int]:
+        """Return the items that an import wrote, by id, with the version that it added."""
+        parts = self._parts(f"{_IS_ITEM} AND import_id = ?", import_id)
+        return {part.session_id.removeprefix(_ITEM): part.last_message for part in parts}
+
+    def save_items(self, import_id: str, versions: Iterable[tuple[str, int]]) -> None:
+        """Save that an import adds these versions to items, before the record has them."""
+        parts = [ImportPart(f"{_ITEM}{item_id}", version, version) for item_id, version in versions]
+        with self._writing() as connection:
+            self.save_parts(connection, import_id, parts)
 
     def all_parts(self, session_id: str) -> list[ImportPart]:
         """Return the parts of all imports in one session."""
@@ -172,12 +188,13 @@ class ImportLog:
             return connection.execute(query, values).fetchall()
 
     def remove_parts(self, import_id: str, session_ids: Iterable[str], *, proposals: bool = False) -> None:
-        """Remove the parts that were undone, and perhaps the proposals; an import without both counts as undone."""
+        """Remove the parts that were undone, the items, and perhaps the proposals; without any it counts as undone."""
         with self._writing() as connection:
             connection.executemany(
                 "DELETE FROM import_parts WHERE import_id = ? AND session_id = ?",
                 [(import_id, session_id) for session_id in session_ids],
             )
+            connection.execute(f"DELETE FROM import_parts WHERE import_id = ? AND {_IS_ITEM}", (import_id,))
             if proposals:
                 connection.execute("DELETE FROM import_proposals WHERE import_id = ?", (import_id,))
             connection.execute(f"UPDATE imports SET undone = ? WHERE id = ? AND NOT {_ADDED}", (time.time(), import_id))
@@ -206,6 +223,12 @@ class ImportRecorder:
         self.start()
         if self._import_id is not None:
             self._log.save_proposal(self._import_id, proposal_id, target)
+
+    def add_items(self, versions: Collection[tuple[str, int]]) -> None:
+        """Log the versions that are about to be added to items."""
+        if versions and self._import_id is not None:
+            self.start()
+            self._log.save_items(self._import_id, versions)
 
     def add(self, session_id: str, row: Mapping[str, Any] | None, message_ids: Collection[int]) -> None:
         """Remember the messages that were added to a session; `row` is its row before, if it had one."""

@@ -68,13 +68,17 @@ IMPORTS = Table(
 )
 PARTS = Table(
     "import_parts",
-    "One row per session to which an import added messages.",
+    "One row per session to which an import added messages, and per item to which it added a version.",
     (
         _NUMBER,
         Column("import_id", "text", "NOT NULL", "The import."),
-        Column("session_id", "text", "NOT NULL", "The session."),
-        Column("first_message", "integer", "NOT NULL", "The lowest id of a message that it added."),
-        Column("last_message", "integer", "NOT NULL", "The highest id of a message that it added."),
+        Column("session_id", "text", "NOT NULL", "The session, or `item:` and the id of an item."),
+        Column(
+            "first_message", "integer", "NOT NULL", "The lowest id of a message that it added; of an item, its version."
+        ),
+        Column(
+            "last_message", "integer", "NOT NULL", "The highest id of a message that it added; of an item, its version."
+        ),
         Column("title", "text", "", "The title before the import; null for a new session."),
         Column("model", "text", "", "The model before the import; null for a new session."),
         _USER,

@@ -156,14 +156,20 @@ class ImportState:
                 connection.executemany("UPDATE import_items SET state = '' WHERE id = ?", states)
             everyone.shrink_log()
 
-    def reread(self, session_ids: Collection[str], removed: Collection[str]) -> None:
-        """Read the files with these sessions from their start again; `removed` sessions count as never seen."""
+    def reread(self, session_ids: Collection[str], removed: Collection[str], sources: Collection[str] = ()) -> None:
+        """Read the files with these sessions from their start again; `removed` sessions count as never seen.
+
+        All files of `sources` are read again, too.
+        """
         names, gone = frozenset(session_ids), [(name,) for name in removed]
-        if not names or not self._is_usable():
+        if not (names or sources) or not self._is_usable():
             return
         self._items.clear()
         with self._everyone().writing() as connection:
             numbers = [(number,) for number, listed in self._listed_sessions(connection) if listed & names]
+            connection.executemany(
+                "DELETE FROM import_items WHERE source = ? AND user_id = ?", [(name, self._user) for name in sources]
+            )
             connection.executemany("DELETE FROM import_items WHERE id = ?", numbers)
             connection.executemany("DELETE FROM imported_sessions WHERE session_id = ?", gone)
 

@@ -109,6 +109,36 @@ class ItemTransfer(StorePart):
                 report.errors.append({"index": index, "error": str(error)})
         return report
 
+    def new_version(self, exported: Any) -> tuple[str, int] | None:
+        """The id of an exported item and the version that importing it would add; None if ours is as new.
+
+        Raises SessionError if it is not valid, or belongs to another user.
+        """
+        item_id, rows, _ = self.rows_of(exported)
+        with self._engine.reading() as connection:
+            ours = _last_version(connection, item_id)
+        if ours is None:
+            return item_id, rows[-1]["version"]
+        return None if ours[1] >= rows[-1]["updated_at"] else (item_id, ours[0] + 1)
+
+    def remove_versions(self, versions: Mapping[str, int], until: float, *, preview: bool = False) -> list[str]:
+        """Remove these versions where they are the last of their item; returns the ids of those items.
+
+        One that was written after `until` stays. The version before becomes the current one again.
+        """
+        removed = []
+        for item_id, version in versions.items():
+            with self._engine.reading() if preview else self._engine.writing() as connection:
+                if not preview:
+                    lock_item(self._engine, connection, item_id)
+                last = _last_version(connection, item_id)
+                if last is None or last[0] != version or last[1] > until:
+                    continue
+                removed.append(item_id)
+                if not preview:
+                    _remove_version(connection, item_id, version)
+        return removed
+
     def _export(self, connection: Connection, item_id: str) -> dict[str, Any] | None:
         found = readable_rows(connection, f"{_SELECT} WHERE items.item_id = ? ORDER BY items.version", (item_id,))
         rows = [ItemRow(*row) for row in found]
@@ -149,10 +179,7 @@ class ItemTransfer(StorePart):
         item_id, rows, secrets = self.rows_of(exported)
         with self._engine.writing() as connection:
             lock_item(self._engine, connection, item_id)
-            ours = connection.execute(
-                "SELECT version, updated_at FROM memory_items WHERE item_id = ? ORDER BY version DESC LIMIT 1",
-                (item_id,),
-            ).fetchone()
+            ours = _last_version(connection, item_id)
             if ours is not None and ours[1] >= rows[-1]["updated_at"]:
                 report.skipped += 1
                 return
@@ -188,6 +215,24 @@ class ItemTransfer(StorePart):
             "ttl": ttl,
             "expires_at": None if expires is None else seconds(expires),
         }, secrets
+
+
+def _last_version(connection: Connection, item_id: str) -> tuple[int, float] | None:
+    """The number of the last version of an item, and when it was written."""
+    found: tuple[int, float] | None = connection.execute(
+        "SELECT version, updated_at FROM memory_items WHERE item_id = ? ORDER BY version DESC LIMIT 1", (item_id,)
+    ).fetchone()
+    return found
+
+
+def _remove_version(connection: Connection, item_id: str, version: int) -> None:
+    connection.execute("DELETE FROM memory_items WHERE item_id = ? AND version = ?", (item_id, version))
+    connection.execute(
+        "UPDATE memory_items SET current = 1 WHERE item_id = ? AND value IS NOT NULL"
+        " AND version = (SELECT max(version) FROM memory_items WHERE item_id = ?)",
+        (item_id, item_id),
+    )
+    note_item_change(connection, item_id)
 
 
 def _export_version(row: ItemRow) -> dict[str, Any]:
