@@ -1,5 +1,6 @@
 """What a tool call costs does not grow with the conversation: messages are read once, and tools are built once."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -76,3 +77,36 @@ def test_a_session_builds_its_tools_once(tmp_path: Path, monkeypatch: pytest.Mon
             session.call("skills_list", {})
         assert session.tools is session.tools
     assert len(built) == 1
+
+
+def _count_search_calls(session: memoranda.Session, query: str) -> int:
+    """How many functions a search calls, when what it keeps between searches has been read."""
+    counted = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal counted
+        counted += event in ("call", "c_call")
+
+    session.call("session_search", {"query": query})
+    sys.setprofile(count)
+    try:
+        session.call("session_search", {"query": query})
+    finally:
+        sys.setprofile(None)
+    return counted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("query", ["heron", "page empty", "zebra"])
+def test_a_search_does_not_rank_what_the_context_has(query: str, tmp_path: Path) -> None:
+    """In ten times as many messages it calls less than three times as many functions, whatever it finds."""
+    with memoranda.open(tmp_path) as memory:
+        with memory.session() as other:
+            other.record("user", "Where is heron?")
+        with memory.session() as session:
+            _record_turns(session, 30)
+            memory.sessions.index.catch_up()
+            short = _count_search_calls(session, query)
+            _record_turns(session, 300)
+            memory.sessions.index.catch_up()
+            assert _count_search_calls(session, query) < 3 * short

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from memoranda.memory.curated.settings import NOTES_NAMESPACE, file_name
 from memoranda.memory.record.conversations import Conversations, SessionFacts
+from memoranda.memory.record.messages import NO_LIVE_IDS
 from memoranda.search import guidance
 from memoranda.search.browse import browse, explain_empty, read, scroll
 from memoranda.search.evidence import Evidence, ShownPart, share_room, title_by_question
@@ -61,6 +62,7 @@ class SearchAnswers:
         self._current = current_session_id
         self._summarize = summarize
         self._current_project = current_project
+        self._live = NO_LIVE_IDS
 
     def answer(self, request: SearchRequest, db: SearchableStore) -> JsonObject:
         """Answers in the mode that the request asks for; raises InvalidArgumentsError or StorageError."""
@@ -128,7 +130,9 @@ class SearchAnswers:
         return projects_named(db.listing.known_projects(), project)
 
     def _in_context(self, db: SearchableStore) -> frozenset[int]:
-        return frozenset() if self._current is None else db.messages.live_message_ids(self._current)
+        if self._current is not None:
+            self._live = db.messages.live_ids(self._current, self._live)
+        return self._live.ids
 
 
 def discover(
@@ -158,7 +162,7 @@ def discover(
     answer = _envelope(request, found, filters)
     if not found.hits:
         del answer["confidence"]
-        return answer | explain_empty(db, request, filters, found, current)
+        return answer | explain_empty(db, filters, found, current)
     used = _add_results(db, answer, found, request, filters.without, room - json_size(answer))
     answer["count"] = len(answer["results"])
     if len(found.hits) > request.cursor + used:

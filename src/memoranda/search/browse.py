@@ -1,6 +1,6 @@
 """The modes of `session_search` without a query (list, read, scroll), and why a search found nothing.
 
-An empty search is explained by further searches: either nothing matches, or the filters exclude it.
+An empty search is explained by where its words occur: nowhere, or where the filters exclude them.
 """
 
 from collections.abc import Mapping
@@ -12,9 +12,10 @@ from memoranda.memory.record.feed import FeedMessage
 from memoranda.search import guidance
 from memoranda.search.evidence import ShownPart, fit_message, from_the_middle, share_room, shown_run
 from memoranda.search.index.postings import Filters
+from memoranda.search.query import Query
 from memoranda.search.recent_work import describe_work
 from memoranda.search.request import FILTERS, SearchRequest, echo_input, echo_list, refuse, show_time
-from memoranda.search.search import SearchResult
+from memoranda.search.search import SearchResult, occurs
 from memoranda.search.searchable_store import SearchableStore
 from memoranda.search.settings import RecallSettings
 from memoranda.support.shorten import json_size, shorten_end
@@ -40,9 +41,7 @@ def impossible_filter(db: SearchableStore, filters: Filters) -> JsonObject | Non
     return None
 
 
-def explain_empty(
-    db: SearchableStore, request: SearchRequest, filters: Filters, result: SearchResult, current: str | None
-) -> JsonObject:
+def explain_empty(db: SearchableStore, filters: Filters, result: SearchResult, current: str | None) -> JsonObject:
     """A `message` that says why nothing was found, and `left_out_by`, the filters that caused it, if any did."""
     if not result.terms:
         return {"message": guidance.NO_WORDS}
@@ -50,38 +49,39 @@ def explain_empty(
         return explanation
     if set(result.missing).issuperset(result.terms):
         return {"message": guidance.NOTHING}
-    return _Retry(db, request.query, current).find_cause(filters)
+    return _Cause(db, result.query, current).find(filters)
 
 
-class _Retry:
-    """Repeats one query with fewer filters."""
+class _Cause:
+    """Says what excluded the words of one query, by looking for them with fewer filters. It ranks nothing."""
 
-    def __init__(self, db: SearchableStore, query: str, current: str | None) -> None:
+    def __init__(self, db: SearchableStore, query: Query, current: str | None) -> None:
         self._db = db
         self._query = query
         self._current = db.conversations.conversation_of(current) if current else None
 
-    def find_cause(self, filters: Filters) -> JsonObject:
+    def find(self, filters: Filters) -> JsonObject:
         visible = Filters(filters.scope)
-        if not self._finds(visible, with_current=True):
+        if not self._occurs(visible, with_current=True):
             return {"message": guidance.NOTHING}
         wider = _widen_each(filters)
-        if single := [name for name, filters_without in wider.items() if self._finds(filters_without)]:
+        if single := [name for name, filters_without in wider.items() if self._occurs(filters_without)]:
             return _blame(guidance.LEFT_OUT.format(" or ".join(f"`{name}`" for name in single)), *single)
-        if self._finds(replace(filters, excluded_sources=frozenset())):
-            hidden = ", ".join(echo_list(sorted(filters.excluded_sources), _MAX_NAMES_CHARS))
-            return _blame(guidance.HIDDEN.format(hidden), "hidden_sources")
-        if self._finds(replace(filters, without=frozenset()), with_current=True):
+        if hidden := filters.excluded_sources:
+            only_hidden = replace(filters.with_values("source", hidden), excluded_sources=frozenset())
+            if self._occurs(only_hidden):
+                names = ", ".join(echo_list(sorted(hidden), _MAX_NAMES_CHARS))
+                return _blame(guidance.HIDDEN.format(names), "hidden_sources")
+        if self._occurs(replace(filters, without=frozenset()), with_current=True):
             return _blame(guidance.ONLY_IN_CONTEXT, "context")
         if wider:
             return _blame(guidance.LEFT_OUT.format(" and ".join(f"`{name}`" for name in wider)), *wider)
         return {"message": guidance.NOTHING}
 
-    def _finds(self, filters: Filters, *, with_current: bool = False) -> bool:
-        """Whether the query finds anything; the title of the current conversation counts only `with_current`."""
+    def _occurs(self, filters: Filters, *, with_current: bool = False) -> bool:
+        """Whether any word occurs; the title of the current conversation counts only `with_current`."""
         current = None if with_current or self._current is None else self._current.conversation_id
-        hits = self._db.find(self._query, filters, limit=2).hits
-        return any(hit.message_id is not None or hit.conversation_id != current for hit in hits)
+        return occurs(self._db.index, self._query, filters, current)
 
 
 def _widen_each(filters: Filters) -> dict[str, Filters]:

@@ -12,7 +12,7 @@ from functools import partial
 
 from memoranda.search import guidance
 from memoranda.search.index.follower import Nudged
-from memoranda.search.index.postings import Filters, IndexSize
+from memoranda.search.index.postings import TITLE, Filters, IndexSize, Or, Pattern, Without
 from memoranda.search.index.reader import IndexReader
 from memoranda.search.index.search_index import SearchIndex
 from memoranda.search.legs import LEGS
@@ -30,6 +30,8 @@ _RESCORED = 50
 # Reciprocal rank fusion: the usual constant, which prevents the first rank of one leg from deciding everything.
 _RANK_OFFSET = 60
 _EMPTY = IndexSize(0, 0, 0)
+# So many sessions of one conversation may have a title.
+_MAX_TITLES = 50
 
 
 Hit = Candidate
@@ -196,6 +198,18 @@ class Search:
                 found = found if literal is None else [message for message in found if message in literal]
                 how = guidance.FEWER_WORDS
         return MessageMatches(tuple(found[offset : offset + size]), how)
+
+
+def occurs(index: SearchIndex, query: Query, filters: Filters, ignored: str | None = None) -> bool:
+    """Whether any word of a query occurs in what passes the filters, except in the titles of one conversation."""
+    pattern: Pattern = Or(tuple(term.pattern for term in query.terms))
+    if query.unwanted is not None:
+        pattern = Without(pattern, query.unwanted)
+    with index.reading() as reader:
+        rows = reader.postings(pattern, filters, _MAX_TITLES)
+        sessions = {} if ignored is None else reader.sessions({row.session for row in rows})
+    own = {number for number, session in sessions.items() if session.conversation_id == ignored}
+    return any(row.role != TITLE or row.session not in own for row in rows)
 
 
 def _exact_parts(query: Query) -> Query | None:

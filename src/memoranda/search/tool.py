@@ -29,6 +29,7 @@ from memoranda.support.shorten import json_size
 from memoranda.support.tool import InvalidArgumentsError, JsonObject, StoredText, Tool, own_tool
 
 if TYPE_CHECKING:
+    from memoranda.search.answers import SearchAnswers
     from memoranda.search.searchable_store import SearchableStore
     from memoranda.search.summaries import Summarize
 
@@ -131,11 +132,13 @@ class SessionSearchTool:
         self._summarize = summarize
         self._current_project = current_project
         self._clock = clock
+        self._answers: SearchAnswers | None = None
 
     def definitions(self) -> tuple[Tool, ...]:
         """The tool for a model."""
         for_model = copy.copy(self)
         for_model._settings = replace(self._settings, answer_chars=self._settings.answer_chars - LABEL_CHARS)
+        for_model._answers = None
 
         def call(arguments: Mapping[str, Any]) -> JsonObject:
             return show_to_model(for_model.call(resolve_ids(arguments)))
@@ -161,10 +164,11 @@ class SessionSearchTool:
 
     def answer(self, request: SearchRequest) -> JsonObject:
         """Answers a request; raises InvalidArgumentsError or StorageError where `call` refuses."""
-        # A session describes this tool long before a model calls it, and most never do.
-        from memoranda.search.answers import SearchAnswers  # noqa: PLC0415
-
         db = self._open_db()
-        answers = SearchAnswers(self._settings, self._current, self._summarize, self._current_project)
-        answer = answers.answer(request.with_names(db.stored_name), db)
+        if self._answers is None:
+            # A session describes this tool long before a model calls it, and most never do.
+            from memoranda.search.answers import SearchAnswers  # noqa: PLC0415
+
+            self._answers = SearchAnswers(self._settings, self._current, self._summarize, self._current_project)
+        answer = self._answers.answer(request.with_names(db.stored_name), db)
         return answer if json_size(answer) <= self._settings.answer_chars else refuse("too_large", guidance.TOO_LARGE)

@@ -35,6 +35,23 @@ def everything_shown(store: SessionStore, session_id: str, ids: list[int]) -> st
 
 
 class RewindContract:
+    def test_what_is_known_of_a_context_is_read_on_or_again(self, store: SessionStore) -> None:
+        """After an append only new ids are read; after a rewind, also one with as many new messages, all of them."""
+        store.sessions.create_session("s", "cli")
+        ids = say(store, "s", "one", "two", "three")
+        known = store.messages.live_ids("s")
+        assert (known.size, known.last, known.ids) == (3, ids[-1], frozenset(ids))
+        assert store.messages.live_ids("s", known) == known
+        fourth = store.messages.append_message("s", "user", "four")
+        known = store.messages.live_ids("s", known)
+        assert known == store.messages.live_ids("s") and fourth in known.ids
+        store.edits.rewind_to_message("s", ids[2])
+        for text in ("five", "six"):
+            store.messages.append_message("s", "user", text)
+        again = store.messages.live_ids("s", known)
+        assert again == store.messages.live_ids("s") and fourth not in again.ids
+        assert store.messages.live_ids("nowhere", known).ids == frozenset()
+
     def test_rewound_messages_are_in_no_view(self, store: SessionStore) -> None:
         """Lists, windows, exports and followers do not see them; counts and last activity ignore them."""
         store.sessions.create_session("s", "cli", started_at=1.0)

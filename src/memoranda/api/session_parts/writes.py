@@ -225,8 +225,9 @@ class UntrustedText:
     def _read_record(self) -> _ReadContext:
         size = self._record.context_size()
         context = self._context
-        new = self._record.context(context.last_id)
-        if context.session_id != self._record.id or context.size + len(new) != size:
+        is_known = context.session_id == self._record.id
+        new = self._record.context(context.last_id) if is_known else []
+        if not is_known or context.size + len(new) != size:
             skipped = max(0, size - _MAX_CONTEXT)
             self._context = context = _ReadContext(self._record.id, skipped)
             new = self._record.context(offset=skipped)

@@ -236,7 +236,7 @@ class Conversations(StorePart):
             text += f" AND {condition} AND m.content IS NOT NULL AND m.content <> ''"
         if without:
             # A statement may have fewer values than there are ids; ids are integers, so they are safe in its text.
-            text += f" AND m.id NOT IN ({', '.join(str(int(message_id)) for message_id in without)})"
+            text += f" AND m.id NOT IN ({', '.join(map(str, map(int, without)))})"
         return text, list(values)
 
 

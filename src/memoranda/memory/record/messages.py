@@ -68,6 +68,17 @@ _BATCH_SIZE = 500
 _SEARCHED_TOGETHER = 32
 
 
+class LiveIds(NamedTuple):
+    """The ids of what a session's context contains, for `Messages.live_ids` to read only what is new."""
+
+    size: int = 0
+    last: int = 0
+    ids: frozenset[int] = frozenset()
+
+
+NO_LIVE_IDS = LiveIds()
+
+
 class Messages(StorePart):
     """The messages of sessions. `on_append` is called after every append, when its transaction is durable."""
 
@@ -274,18 +285,27 @@ class Messages(StorePart):
 
     def live_message_ids(self, session_id: str) -> frozenset[int]:
         """The ids of the messages in the session's context, and of those that they copy word for word."""
-        session_id = self._stored_name(session_id)
+        return self.live_ids(session_id).ids
+
+    def live_ids(self, session_id: str, known: LiveIds = NO_LIVE_IDS) -> LiveIds:
+        """Like `live_message_ids`; of what is `known` only later messages are read, unless some were removed."""
         with self._engine.reading() as connection:
             # If the copy is shortened, the original is not in the context and can still be looked up.
             rows = connection.execute(
-                f"SELECT m.id, CASE WHEN m.copy_of IS NULL OR m.content_format = '{SAME}' THEN m.copy_of"
+                f"SELECT message_count, m.id, CASE WHEN m.copy_of IS NULL OR m.content_format = '{SAME}' THEN m.copy_of"
                 "  WHEN COALESCE(m.content, '') ="
                 "   (SELECT COALESCE(original.content, '') FROM messages original WHERE original.id = m.copy_of)"
-                " THEN m.copy_of END FROM messages m JOIN sessions ON sessions.id = m.session_id"
-                f" WHERE m.session_id = ? AND m.active = 1 AND {self._in_scope}",
-                (session_id, *self._scope.values),
-            )
-            return frozenset(chain.from_iterable(rows)) - {None}
+                " THEN m.copy_of END FROM sessions LEFT JOIN messages m"
+                " ON m.session_id = sessions.id AND m.active = 1 AND m.id > ?"
+                f" WHERE sessions.id = ? AND {self._in_scope}",
+                (known.last, self._stored_name(session_id), *self._scope.values),
+            ).fetchall()
+        found = [row[1:] for row in rows if row[1] is not None]
+        size = known.size + len(found)
+        if known.size and (not rows or rows[0][0] != size):
+            return self.live_ids(session_id)
+        last = max((message_id for message_id, _ in found), default=known.last)
+        return LiveIds(size, last, known.ids.union(chain.from_iterable(found)) - {None})
 
     def encode_all(self, messages: Iterable[Mapping[str, Any]]) -> list[EncodedMessage]:
         """Redact messages and turn them into rows."""
