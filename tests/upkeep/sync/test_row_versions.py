@@ -1,5 +1,7 @@
 """The record says which rows changed since they were sent; what was never changed needs no version."""
 
+import gzip
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -7,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from memoranda.memory.record.messages import Messages
 from memoranda.storage.home_database import HomeDatabase
 from memoranda.upkeep.sync.synchroniser import synchronise
 from memoranda.upkeep.sync_state import SCHEMA
@@ -80,3 +83,28 @@ def test_no_other_part_of_the_home_waits_for_a_run(pair: list[Machine]) -> None:
     synchronise(b.home, b.db, b.memory.curated, b.folder, progress=write)
     assert any(step.startswith("Merging") for step in steps)
     assert a.contents() == b.contents()
+
+
+def test_a_recorded_message_travels_with_its_fields_and_names_only(pair: list[Machine]) -> None:
+    """What nearly all messages have in common is not written, read and checked for each; a rewound one says so."""
+    a, b = pair
+    tell(a.db, "s1", ["one", "two", "three"])
+    a.db.rewind_to_message("s1", a.db.get_messages("s1")[-1]["id"])
+    a.sync()
+    (bundle,) = a.folder.rglob("*.jsonl.gz")
+    records = [json.loads(line) for line in gzip.decompress(bundle.read_bytes()).splitlines()]
+    messages = [sorted(record) for record in records if record.get("t") == "message"]
+    plain = ["after", "gid", "key", "m", "n", "t"]
+    assert messages == [plain, plain, sorted([*plain, "flags"])]
+    sync_all(pair, 2)
+    assert a.contents() == b.contents()
+
+
+def test_messages_that_arrive_are_inserted_together(pair: list[Machine], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A statement for each would cost more than the rows."""
+    a, b = pair
+    tell(a.db, "s1", [f"sentence {number}" for number in range(50)])
+    a.sync()
+    monkeypatch.setattr(Messages, "insert", None)
+    b.sync()
+    assert len(b.db.get_messages("s1")) == 50

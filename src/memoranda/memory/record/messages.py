@@ -132,10 +132,8 @@ class Messages(StorePart):
         if last_seen is not None:
             self._engine.lock_session(connection, session_id)
             refuse_newer(connection, session_id, last_seen, [message.row[_EXTERNAL_ID] for message in encoded])
-        if len(encoded) > 1 and all([_cannot_conflict(message) for message in encoded]):
-            ids, added = self._insert_together(connection, session_id, encoded), encoded
-        else:
-            ids, added = self._insert_each(connection, session_id, encoded)
+        ids, new = self.insert_all(connection, session_id, [message.row for message in encoded])
+        added = encoded if all(new) else [message for message, is_new in zip(encoded, new, strict=True) if is_new]
         self._count(connection, session_id, added)
         count_redactions(connection, sum([message.secrets for message in added]))
         return ids
@@ -339,11 +337,22 @@ class Messages(StorePart):
         clean, count = self._redact(texts)
         return {**clean, **identifying}, count
 
+    def insert_all(
+        self, connection: Connection, session_id: StoredName, rows: Sequence[Sequence[Any]]
+    ) -> tuple[list[int], list[bool]]:
+        """Insert rows as `insert` does, with one statement if all are certainly new; return ids and which are new."""
+        if len(rows) > 1 and all([_cannot_conflict(row) for row in rows]):
+            return self._insert_together(connection, session_id, rows), [True] * len(rows)
+        ids, new = [], []
+        for row in rows:
+            message_id, is_new = self.insert(connection, session_id, row)
+            ids.append(message_id)
+            new.append(is_new)
+        return ids, new
+
     def _insert_together(
-        self, connection: Connection, session_id: StoredName, messages: Sequence[EncodedMessage]
+        self, connection: Connection, session_id: StoredName, rows: Sequence[Sequence[Any]]
     ) -> list[int]:
-        """Insert messages with one statement, and return their ids."""
-        rows = [message.row for message in messages]
         filled = [index for index, column in enumerate(zip(*rows, strict=True)) if column.count(None) < len(rows)]
         select, names = itemgetter(*filled), ("session_id", CHECKSUM, *[WRITTEN[index] for index in filled])
         values = [(session_id, checksum_of_row(session_id, row), *select(row)) for row in rows]
@@ -351,18 +360,6 @@ class Messages(StorePart):
             return self._dialect.add_rows(connection, "messages", names, values, _LAST_DELETED)
         except self._dialect.row_refused as error:
             raise unknown_session(session_id) from error
-
-    def _insert_each(
-        self, connection: Connection, session_id: StoredName, messages: Sequence[EncodedMessage]
-    ) -> tuple[list[int], list[EncodedMessage]]:
-        """Insert messages one by one; return the ids of all, and those messages that are new."""
-        ids, added = [], []
-        for message in messages:
-            message_id, is_new = self.insert(connection, session_id, message.row)
-            ids.append(message_id)
-            if is_new:
-                added.append(message)
-        return ids, added
 
     def insert(self, connection: Connection, session_id: StoredName, row: Sequence[Any]) -> tuple[int, bool]:
         """Insert a row; return its id, or that of the message with its external id, and whether it is new."""
@@ -431,9 +428,9 @@ def _growth_of(added: Sequence[EncodedMessage]) -> _Growth:
     return _Growth((len(added), len(said), calls, latest, latest), latest, None if latest is None else hour_of(latest))
 
 
-def _cannot_conflict(message: EncodedMessage) -> bool:
+def _cannot_conflict(row: Sequence[Any]) -> bool:
     """Whether a message is certainly new, and no copy of another."""
-    return message.row[_EXTERNAL_ID] is None and message.row[_COPY_OF] is None
+    return row[_EXTERNAL_ID] is None and row[_COPY_OF] is None
 
 
 def next_message_id(dialect: Dialect) -> str:

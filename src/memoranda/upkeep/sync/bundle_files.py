@@ -265,7 +265,7 @@ def _lines(content: bytes, path: Path) -> Iterator[bytes]:
 
 def _parse(line: bytes, path: Path) -> dict[str, Any]:
     try:
-        record = json.loads(line)
+        record = json.loads(line.decode())
     except (ValueError, RecursionError) as error:
         raise SyncError(f"{path} is damaged: a line is not JSON.") from error
     if not isinstance(record, dict):

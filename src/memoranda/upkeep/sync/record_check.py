@@ -10,9 +10,9 @@ from memoranda.memory.curated.settings import is_target
 from memoranda.memory.record.message_rows import encode
 from memoranda.memory.record.session_list import COSTS
 from memoranda.memory.record.sessions import check_new
-from memoranda.memory.record.transfer.synced_rows import FIELDS
+from memoranda.memory.record.transfer.synced_rows import FIELDS, NEW_FLAGS
 from memoranda.support.canonical_text import unstorable_character
-from memoranda.upkeep.sync.session_changes import COUNTED
+from memoranda.upkeep.sync.session_changes import COUNTED, read_state
 from memoranda.upkeep.sync.things import CHECKS
 from memoranda.upkeep.sync_versions import is_ahead
 
@@ -83,18 +83,20 @@ def _check_message(record: Record) -> None:
     _require(_is_name(record["key"]) and _is_name(record["gid"]), "key or gid")
     if "v" in record:
         _check_versions([record["v"], *record["was"]])
-    place = record["place"]
-    _require(len(place) == 2 and (place[0] == "" or _is_name(place[0])) and _is_time(place[1]), "place")
-    if record.get("gone"):
+    _require(record["after"] == "" or _is_name(record["after"]), "after")
+    state = read_state(record)
+    if state is None or "at" in record:
+        _require(_is_time(record["at"]), "at")
+    if state is None:
         return
-    _require(isinstance(record["m"], dict) and isinstance(record["n"], int), "message")
-    encode(record["m"], 0.0)
-    _require(_is_time(record["m"]["timestamp"]), "timestamp")
-    copied = record["copy"]
+    fields, copied, flags = state
+    _require(isinstance(fields, dict) and isinstance(record["n"], int), "message")
+    encode(fields, 0.0)
+    _require(_is_time(fields["timestamp"]), "timestamp")
     _require(copied is None or (len(copied) == 2 and all(map(_is_name, copied))), "copy")
-    flags = record["flags"]
-    _require(len(flags) == 3 and flags[0] in (0, 1) and flags[1] in (0, 1), "flags")
-    _require(flags[2] is None or (isinstance(flags[2], int) and abs(flags[2]) < 2**31), "flags")
+    if flags is not NEW_FLAGS:
+        _require(len(flags) == 3 and flags[0] in (0, 1) and flags[1] in (0, 1), "flags")
+        _require(flags[2] is None or (isinstance(flags[2], int) and abs(flags[2]) < 2**31), "flags")
 
 
 def _check_deleted(record: Record) -> None:

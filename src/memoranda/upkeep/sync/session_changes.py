@@ -13,6 +13,7 @@ from typing import Any
 from memoranda.memory.record.message_rows import strip_references
 from memoranda.memory.record.session_list import COSTS, COUNTERS
 from memoranda.memory.record.transfer.row_versions import MessageVersion, SessionVersion
+from memoranda.memory.record.transfer.synced_rows import NEW_FLAGS
 from memoranda.support.text_matcher import MARK
 from memoranda.upkeep.sync.run import Run
 from memoranda.upkeep.sync_versions import digest_of, first_version
@@ -279,14 +280,32 @@ def _message_records(
     first = min((each.number for each in wanted if each.is_here), default=unsent.stop)
     states = dict(read_states(run, session_id, first))
     for each in wanted:
-        record = {"t": "message", "key": keys[0], "gid": each.gid, "place": each.place}
+        before, at = each.place
+        record: dict[str, Any] = {"t": "message", "key": keys[0], "gid": each.gid, "after": before}
         if each.version:
             record |= {"v": each.version, "was": sorted(each.replaced)}
         if not each.is_here:
-            yield record | {"gone": True}
+            yield record | {"at": at, "gone": True}
         elif each.number in states:
-            fields, copied, flags = states[each.number]
-            yield record | {"n": each.number, "m": fields, "copy": copied, "flags": flags}
+            yield record | {"n": each.number} | _state_record(states[each.number], at)
+
+
+def _state_record(state: State, at: float) -> dict[str, Any]:
+    """A state as a record, without what nearly all messages have in common."""
+    fields, copied, flags = state
+    record: dict[str, Any] = {"m": fields}
+    if at != fields.get("timestamp"):
+        record["at"] = at
+    if copied is not None:
+        record["copy"] = copied
+    if flags != NEW_FLAGS:
+        record["flags"] = flags
+    return record
+
+
+def read_state(record: dict[str, Any]) -> State | None:
+    """The state of a message in a record; None if the message was deleted."""
+    return None if record.get("gone") else (record["m"], record.get("copy"), record.get("flags", NEW_FLAGS))
 
 
 _NOTHING = digest_of(None)

@@ -23,6 +23,7 @@ from memoranda.upkeep.sync.session_changes import (
     merge_counters,
     message_digest,
     note_removed,
+    read_state,
     read_states,
 )
 from memoranda.upkeep.sync_versions import Version, digest_of, first_version, is_first
@@ -239,12 +240,13 @@ def _are_in_order(written: list[tuple[MessageVersion, State]]) -> bool:
 
 def _read_message(run: Run, record: Record) -> tuple[MessageVersion, State | None]:
     name: str = record.get("v", "")
-    before, at = record["place"]
-    run.clock.see(name)
+    if name:
+        run.clock.see(name)
+    place = record["after"], record["at"] if "at" in record else record["m"]["timestamp"]
     version = MessageVersion(
-        record["gid"], 0, (before, at), name, frozenset(record.get("was", ())), run.number, run.bundle, is_here=False
+        record["gid"], 0, place, name, frozenset(record.get("was", ())), run.number, run.bundle, is_here=False
     )
-    return version, None if record.get("gone") else (record["m"], record["copy"], record["flags"])
+    return version, read_state(record)
 
 
 def _version_of(version: MessageVersion, state: State | None) -> Version:

@@ -48,7 +48,8 @@ from memoranda.storage.engine import Engine
 from memoranda.storage.sqlite.stored_texts import readable_rows
 
 FLAGS = ("active", "compacted", "rewound")
-_NEW_FLAGS = [1, 0, None]
+NEW_FLAGS = [1, 0, None]
+"""Those of a message that was never rewound or compressed."""
 # What a machine computes or only knows for itself.
 _LOCAL = frozenset({
     "id", "user_id", "parent_session_id", "relation", "conversation_id", "successor_id", "message_count",
@@ -265,29 +266,27 @@ class SyncedRows(StorePart):
         session_id = self._stored_name(session_id)
         cleaned = self._messages.redact_all(fields for _, fields, _, _ in states)
         encoded = [
-            encode({**renumber_references({**clean, "copy_of": original}, new_id), "copy_of": original}, 0.0)
+            encode(renumber_references({**clean, "copy_of": original}, new_id), 0.0)
             for (_, _, original, _), (clean, _) in zip(states, cleaned, strict=True)
         ]
-        ids: list[int] = []
         with self._engine.writing() as connection:
             self._engine.lock_session(connection, session_id)
             self._require(connection, session_id)
-            first_changed: int | None = None
+            added = [row for (version, _, _, _), row in zip(states, encoded, strict=True) if not version.is_here]
             with unnoticed(connection):
+                inserted = zip(*self._messages.insert_all(connection, session_id, added), strict=True)
+                placed, first_changed = [], None
                 for (version, _, _, flags), row in zip(states, encoded, strict=True):
+                    number, is_new = (version.number, False) if version.is_here else next(inserted)
                     if version.is_here:
-                        number, is_new = version.number, False
                         self._replace(connection, number, row)
                         first_changed = min(number, first_changed or number)
-                    else:
-                        number, is_new = self._messages.insert(connection, session_id, row)
-                    if not is_new or flags != _NEW_FLAGS:
+                    if not is_new or flags != NEW_FLAGS:
                         assignments = ", ".join(f"{name} = ?" for name in FLAGS)
                         connection.execute(f"UPDATE messages SET {assignments} WHERE id = ?", (*flags, number))
-                    ids.append(number)
+                    placed.append(version._replace(number=number))
             count_redactions(connection, sum(redacted for _, redacted in cleaned))
-            versions = [state[0]._replace(number=number) for state, number in zip(states, ids, strict=True)]
-            put_versions(connection, session_id, versions)
+            put_versions(connection, session_id, placed)
             recount(connection, session_id)
             note_change(connection, session_id, first_changed)
         self._messages.notify_appended()
