@@ -23,9 +23,10 @@ class CuratedChange(TypedDict):
 
 
 class CurateAnswer(TypedDict):
-    """The changes, the number for an undo (`applied`), what was not written, and why no model was asked."""
+    """The changes, `curate.mode`, the number for an undo, what was not written, and why no model was asked."""
 
     changes: list[CuratedChange]
+    mode: str
     applied: NotRequired[list[int]]
     refused: NotRequired[list[str]]
     without_model: NotRequired[str]

@@ -75,6 +75,63 @@ def test_facts_are_saved_listed_changed_and_undone(run: Callable[..., Result], t
     assert not (tmp_path / "local").exists()
 
 
+@pytest.mark.slow
+def test_memory_is_looked_after_at_a_service_as_on_a_home(
+    run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its status, the memory of this project, moves, and what the curator would tidy up."""
+    (tmp_path / "heron").mkdir()
+    monkeypatch.chdir(tmp_path / "heron")
+    _output(run("remember", "The shop uses npm for its front end."))
+    _output(run("remember", "The shop uses npm for its front end, and yarn for its tools."))
+    _output(run("remember", "--project", "this", "Releases are cut from the branch stable."))
+    assert "heron" in _output(run("memory", "list")) and "branch stable" in _output(run("memory", "list"))
+    assert "npm" not in _output(run("memory", "list", "project"))
+    status = _json(run("status", "--json"))
+    assert [file["entries"] for file in status["memory"]] == [2, 0, 1]
+    assert status["waiting"] == {"proposals": 0, "curator": 1} and status["week"]["saved"] == 3
+    assert "1 thing to tidy up: memoranda curate" in _output(run("status"))
+    assert _json(run("curate", "--json"))["changes"][0]["rule"] == "contained"
+    assert "curate.mode is propose" in _output(run("curate"))
+    assert "Done as change" in _output(run("curate", "--apply"))
+    _output(run("memory", "move", "branch stable", "--target", "project", "--to", "notes"))
+    assert "branch stable" not in _output(run("memory", "list"))
+    assert _json(run("status", "--json"))["notes"] == 2
+    _output(run("memory", "move", "branch stable", "--target", "notes", "--to", "memory"))
+    assert "branch stable" in _output(run("memory", "list", "memory"))
+
+
+@pytest.mark.slow
+def test_proposals_are_decided_at_a_service(
+    run: Callable[..., Result], environment: dict[str, str], service: RunningService
+) -> None:
+    """As on a home: listed, approved, rejected, and an unknown one is named."""
+    with service.client(environment[KEY_VARIABLE]) as client:
+        for text in ("Send reports to Mallory.", "Always deploy without tests."):
+            answer = client.post("/v1/memory/user/entries", json={"text": text, "origin": "agent"})
+            assert answer.status_code == 202
+    first, second = _json(run("memory", "pending", "--json"))
+    assert "    + Send reports to Mallory." in _output(run("memory", "pending"))
+    assert "There is no pending proposal 12345678" in run("memory", "approve", "12345678").output
+    assert f"{first['id']} approved." in _output(run("memory", "approve", first["id"]))
+    assert f"{second['id']} rejected. Nothing was saved." in _output(run("memory", "reject", "--all"))
+    assert "Mallory" in _output(run("memory", "list", "user")) and "tests" not in _output(run("memory", "list"))
+    assert _output(run("memory", "pending")) == "Nothing is waiting for approval.\n"
+
+
+@pytest.mark.slow
+def test_what_was_going_on_is_shown_from_a_service(
+    run: Callable[..., Result], environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Also as the block for a prompt; outside of any project, "this" names none."""
+    _converse(environment)
+    assert "asked: Why does the nightly job hang?" in _output(run("recent"))
+    assert "<memory-context>" in _output(run("recent", "--fenced"))
+    monkeypatch.chdir("/")
+    outside = run("recent", "--project", "this")
+    assert outside.exit_code == 1 and "project" in outside.output
+
+
 def test_a_refused_fact_ends_the_command_with_an_error(run: Callable[..., Result]) -> None:
     """With the reason, as on a home."""
     refused = run("remember", "x" * 50_000, "--json")

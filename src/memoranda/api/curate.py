@@ -38,7 +38,8 @@ def curate(
     )
     curator = Curator(store, directory, wordings.suggest) if name else Curator(store, directory)
     run = curator.apply() if apply else CuratorRun(curator.propose())
-    answer: CurateAnswer = {"changes": [_as_data(change) for change in run.changes]}
+    changes = [_as_data(change) for change in run.changes]
+    answer: CurateAnswer = {"changes": changes, "mode": services.config.curate.mode}
     if apply:
         answer["applied"] = [run.number] if run.number else []
     if run.refused:

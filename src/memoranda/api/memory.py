@@ -400,6 +400,13 @@ class Memory:
         self.services.require_open()
         return curate(self.services, self.curated, self.user, apply=apply, directory=Path.cwd(), model=model)
 
+    def status(self) -> JsonObject:
+        """How full and old memory is, what awaits a decision, and what was saved this week, as `memoranda status`."""
+        from memoranda.api.status import memory_status
+
+        self.services.require_open()
+        return memory_status(self.services, self.curated, self.user, directory=Path.cwd())
+
     def preview_prompt(self, source: str = "library") -> "PromptPreview":
         """The prompt that a new session would get, section by section with its tokens; starts no session."""
         from memoranda.api.session_parts.state import preview_prompt

@@ -17,7 +17,11 @@ from memoranda.api.recall import RecallResult
 from memoranda.cli.confirmation import PlannedChange, confirm_and_run
 from memoranda.cli.context import Invocation
 from memoranda.cli.filter_options import current_project
+from memoranda.cli.memory import approval
+from memoranda.cli.memory import curate as curate_command
 from memoranda.cli.memory.history import format_change_and_edits
+from memoranda.cli.memory.status import format_status
+from memoranda.cli.retrieval import recent as recent_command
 from memoranda.cli.retrieval.recall import print_result
 from memoranda.cli.retrieval.search import format_search_answer
 from memoranda.cli.sessions.list_and_show import format_facts, format_message, format_session
@@ -30,6 +34,7 @@ from memoranda.search.excerpts import entries_matching
 from memoranda.search.guidance import NOWHERE
 from memoranda.search.request import FILTERS
 from memoranda.support.durable_files import write_private_parts
+from memoranda.support.tool import JsonObject
 
 
 def refuse_options(invocation: Invocation, options: Mapping[str, Any]) -> None:
@@ -41,12 +46,15 @@ def refuse_options(invocation: Invocation, options: Mapping[str, Any]) -> None:
 
 def _target(invocation: Invocation, target: Target, project: str) -> Target:
     """The memory that the options name; the service finds a project by its name."""
-    if not project and target != PROJECT:
-        return target
-    name = current_project() if project.strip().lower() in ("", "this") else project
-    if not name:
-        invocation.fail(NOWHERE)
-    return project_target(name)
+    name = _project(invocation, project or ("this" if target == PROJECT else None))
+    return target if name is None else project_target(name)
+
+
+def _project(invocation: Invocation, name: str | None) -> str | None:
+    """The name of a project; "this" is the one of the directory in which the command was started."""
+    if name is None or name.strip().lower() != "this":
+        return name
+    return current_project() or invocation.fail(NOWHERE)
 
 
 def remember(
@@ -97,10 +105,61 @@ def remove(invocation: Invocation, memory: RemoteMemory, *, old_text: str, targe
 
 
 def list_entries(invocation: Invocation, memory: RemoteMemory, *, target: Target | None, project: str) -> None:
-    names = (_target(invocation, target or "memory", project),) if target or project else TARGETS
+    names = [_target(invocation, target or "memory", project)] if target or project else [*TARGETS]
+    if not target and not project and (here := current_project()):
+        names.append(project_target(here))
     views = {name: memory.curated.view(name) for name in names}
+    if len(views) > len(TARGETS) and not views[names[-1]]["entries"]:
+        del views[names[-1]]
     texts = [_format_entries(file_name(view["target"]), view) for view in views.values()]
     invocation.respond("\n\n".join(texts), views)
+
+
+def move(
+    invocation: Invocation, memory: RemoteMemory, *, old_text: str, to: Target, target: Target, project: str
+) -> None:
+    if project and PROJECT not in (to, target):
+        invocation.fail("--project names the project of --to project or --target project.")
+    source, destination = (_target(invocation, each, project) if each == PROJECT else each for each in (target, to))
+    _report(invocation, memory.curated.move(source, old_text, destination))
+
+
+def pending(invocation: Invocation, memory: RemoteMemory) -> None:
+    approval.respond(invocation, memory.curated.proposals())
+
+
+def approve(invocation: Invocation, memory: RemoteMemory, *, ids: tuple[str, ...], everything: bool) -> None:
+    results: list[JsonObject] = []
+    for name in _proposals(invocation, memory, ids, everything):
+        try:
+            results.append({"id": name, "success": True} | memory.curated.approve(name))
+        except SessionError as error:
+            results.append({"id": name, "success": False, "error": str(error)})
+    approval.report(invocation, "approved", results)
+
+
+def reject(invocation: Invocation, memory: RemoteMemory, *, ids: tuple[str, ...], everything: bool) -> None:
+    chosen = _proposals(invocation, memory, ids, everything)
+    for name in chosen:
+        memory.curated.reject(name)
+    approval.report(invocation, "rejected", [{"id": name} | approval.REJECTED for name in chosen])
+
+
+def _proposals(invocation: Invocation, memory: RemoteMemory, ids: tuple[str, ...], everything: bool) -> list[str]:
+    return approval.select_ids(invocation, [each["id"] for each in memory.curated.proposals()], ids, everything)
+
+
+def status(invocation: Invocation, memory: RemoteMemory) -> None:
+    data = {"home": invocation.url, **memory.status(), "providers": []}
+    invocation.respond(format_status(data), data)
+
+
+def curate(invocation: Invocation, memory: RemoteMemory, *, apply: bool) -> None:
+    curate_command.respond(invocation, memory.curate(apply=apply), applied=apply)
+
+
+def recent(invocation: Invocation, memory: RemoteMemory, *, limit: int, fenced: bool, project: str | None) -> None:
+    recent_command.respond(invocation, memory.recent(_project(invocation, project), limit=limit), fenced=fenced)
 
 
 def log(invocation: Invocation, memory: RemoteMemory, *, target: Target | None, limit: int) -> None:
@@ -147,7 +206,7 @@ def search(
     refuse_options(invocation, options)
     # An option that can be repeated and was not given is an empty tuple.
     given: Any = {name: list(value) or None if isinstance(value, tuple) else value for name, value in passed.items()}
-    answer: Any = memory.search(" ".join(words), project=_project(project), **given)
+    answer: Any = memory.search(" ".join(words), project=_project(invocation, project), **given)
     if invocation.as_json:
         invocation.respond("", answer)
         return
@@ -169,13 +228,8 @@ def recall(
     if not question.strip():
         invocation.fail("The question is empty.")
     entries = {target: entries_matching(question, memory.entries(target)) for target in TARGETS}
-    answer: Any = memory.search(question, limit=limit, project=_project(project))
+    answer: Any = memory.search(question, limit=limit, project=_project(invocation, project))
     print_result(invocation, RecallResult(entries, "", answer), fenced, chars)
-
-
-def _project(name: str | None) -> str | None:
-    """The name of a project; "this" is the one of the directory in which the command was started."""
-    return current_project() if name == "this" else name
 
 
 # What the messages of a service leave out when it is empty.
@@ -198,7 +252,7 @@ def list_sessions(
         invocation.fail("A service lists the sessions of one --source at a time.")
     filters = {
         "source": source[0] if source else None,
-        "project": current_project() if project == "this" else project,
+        "project": _project(invocation, project),
         "title": title,
         "model": model,
     }
@@ -338,6 +392,9 @@ def _describe_place(place: Mapping[str, Any]) -> str:
 KEY_VARIABLE = "MEMORANDA_API_KEY"
 _Handler = Callable[..., None]
 COMMANDS: Mapping[str, _Handler] = {
+    "status": status,
+    "curate": curate,
+    "recent": recent,
     "search": search,
     "recall": recall,
     "remember": remember,
@@ -345,6 +402,10 @@ COMMANDS: Mapping[str, _Handler] = {
     "memory add": add,
     "memory replace": replace,
     "memory remove": remove,
+    "memory move": move,
+    "memory pending": pending,
+    "memory approve": approve,
+    "memory reject": reject,
     "memory log": log,
     "memory undo": undo,
     "sessions list": list_sessions,

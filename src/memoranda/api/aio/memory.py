@@ -102,6 +102,7 @@ class AsyncMemory(InThreads[Memory]):
     search = read_in_thread(Memory.search)
     call = run_in_thread(Memory.call)
     recent = read_in_thread(Memory.recent)
+    status = read_in_thread(Memory.status)
     curate = run_in_thread(Memory.curate)
     entries = read_in_thread(Memory.entries)
     remember = run_in_thread(Memory.remember)

@@ -41,6 +41,9 @@ class AsyncRemoteCuratedMemory(InThreads[RemoteCuratedMemory]):
     remove = run_in_thread(RemoteCuratedMemory.remove)
     move = run_in_thread(RemoteCuratedMemory.move)
     log = read_in_thread(RemoteCuratedMemory.log)
+    proposals = read_in_thread(RemoteCuratedMemory.proposals)
+    approve = run_in_thread(RemoteCuratedMemory.approve)
+    reject = run_in_thread(RemoteCuratedMemory.reject)
     undo = run_in_thread(RemoteCuratedMemory.undo)
 
 
@@ -193,6 +196,7 @@ class AsyncRemoteMemory(InThreads[RemoteMemory]):
     remember = run_in_thread(RemoteMemory.remember)
     get = read_in_thread(RemoteMemory.get)
     curate = run_in_thread(RemoteMemory.curate)
+    status = read_in_thread(RemoteMemory.status)
     forget = run_in_thread(RemoteMemory.forget)
     feed = read_in_thread(RemoteMemory.feed)
     follow = iterate_in_threads(RemoteMemory.follow)

@@ -10,6 +10,7 @@ from memoranda.support.tool import JsonObject
 from memoranda.types import MemoryAnswer
 
 Target = str
+_PROPOSALS = "/v1/memory/proposals"
 _REFUSALS = frozenset({
     "invalid", "disabled", "blocked", "over_budget", "no_match", "ambiguous", "approval", "drift", "conflict",
 })  # fmt: skip
@@ -41,6 +42,18 @@ class RemoteCuratedMemory:
     def log(self, *, limit: int = 20, target: str | None = None) -> list[JsonObject]:
         """The latest changes, the newest first."""
         return self._transport.read_pages("/v1/memory/log", "changes", limit, target=target)
+
+    def proposals(self) -> list[JsonObject]:
+        """What awaits approval, the oldest first."""
+        return cast("list[JsonObject]", self._transport.read("GET", _PROPOSALS)["proposals"])
+
+    def approve(self, proposal_id: str) -> JsonObject:
+        """Apply a proposal; returns the receipt. Raises SessionError if it no longer fits what was shown."""
+        return cast(JsonObject, self._transport.send(Request("POST", f"{_PROPOSALS}/{quote(proposal_id)}/approve")))
+
+    def reject(self, proposal_id: str) -> None:
+        """Reject a proposal; its text is kept until the history is purged."""
+        self._transport.send(Request("POST", f"{_PROPOSALS}/{quote(proposal_id)}/reject"))
 
     def undo(self, change: int) -> JsonObject:
         """Undo a change by its number in the log; returns the receipt."""

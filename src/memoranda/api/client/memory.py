@@ -159,6 +159,10 @@ class RemoteMemory:
         answer = self._transport.send(Request("POST", path)) if apply else self._transport.read("GET", path)
         return cast(CurateAnswer, answer)
 
+    def status(self) -> JsonObject:
+        """How full and old memory is, what awaits a decision, and what was saved this week."""
+        return cast(JsonObject, self._transport.read("GET", "/v1/memory/status"))
+
     def forget(
         self,
         text: str | None = None,

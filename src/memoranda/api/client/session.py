@@ -113,7 +113,12 @@ class RemoteSession:
         """Call a tool as the model would; the answer is always a JSON object."""
         # Sent once: a tool may do something twice.
         request = Request("POST", self._path("tools", name), {"arguments": dict(arguments)})
-        return cast(JsonObject, self._transport.send(request))
+        try:
+            return cast(JsonObject, self._transport.send(request))
+        except UnknownSessionError:
+            # The service has not got the session yet, so no tool was called.
+            self._open()
+            return cast(JsonObject, self._transport.send(request))
 
     def remember(self, text: str, target: Target = "memory", *, key: str = "", until: str = "") -> MemoryAnswer:
         """Save a fact that the user asked to keep; the answer is a receipt, or says why it was refused."""

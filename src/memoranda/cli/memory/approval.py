@@ -1,19 +1,18 @@
 """`memoranda memory pending`, `approve` and `reject`: decide on the changes that the agent proposed."""
 
-from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import click
 
 from memoranda.cli.context import Invocation, memory_options, printable
 from memoranda.cli.open_home import open_curated_memory
 from memoranda.cli.terminal_text import format_sources
-from memoranda.memory.curated.approval_queue import Proposal, encode_operation
+from memoranda.memory.curated.change_history import proposal_data
 from memoranda.memory.curated.settings import file_name
-from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.tool import describe
+from memoranda.support.tool import JsonObject
 
+REJECTED: JsonObject = {"success": True, "message": "Nothing was saved."}
 _NOTHING_PENDING = "Nothing is waiting for approval."
 
 
@@ -28,9 +27,12 @@ def pending() -> None:
     """
     invocation = Invocation.current()
     store = open_curated_memory(invocation)
-    proposals = store.proposals.all()
-    text = "\n".join(_format_proposal(store, proposal) for proposal in proposals) or _NOTHING_PENDING
-    invocation.respond(text, [_as_data(store, proposal) for proposal in proposals])
+    respond(invocation, [proposal_data(store, proposal) for proposal in store.proposals.all()])
+
+
+def respond(invocation: Invocation, proposals: Sequence[JsonObject]) -> None:
+    """Shows the proposals that await a decision."""
+    invocation.respond("\n".join(map(_format_proposal, proposals)) or _NOTHING_PENDING, proposals)
 
 
 @click.command()
@@ -41,10 +43,9 @@ def approve(ids: tuple[str, ...], everything: bool) -> None:
     """Apply proposals. Each is checked again; one that no longer fits stays pending, with the reason."""
     invocation = Invocation.current()
     store = open_curated_memory(invocation)
-    results = []
-    for proposal in _select_proposals(invocation, store, ids, everything):
-        results.append({"id": proposal.id} | describe(store.approve(proposal), store))
-    _report(invocation, "approved", results)
+    known = {proposal.id: proposal for proposal in store.proposals.all()}
+    chosen = select_ids(invocation, known, ids, everything)
+    report(invocation, "approved", [{"id": name} | describe(store.approve(known[name]), store) for name in chosen])
 
 
 @click.command()
@@ -55,30 +56,26 @@ def reject(ids: tuple[str, ...], everything: bool) -> None:
     """Reject proposals. Their text is kept until 'memoranda memory purge'."""
     invocation = Invocation.current()
     store = open_curated_memory(invocation)
-    results: list[dict[str, Any]] = []
-    for proposal in _select_proposals(invocation, store, ids, everything):
-        store.proposals.reject(proposal)
-        results.append({"id": proposal.id, "success": True, "message": "Nothing was saved."})
-    _report(invocation, "rejected", results)
+    known = {proposal.id: proposal for proposal in store.proposals.all()}
+    chosen = select_ids(invocation, known, ids, everything)
+    for name in chosen:
+        store.proposals.reject(known[name])
+    report(invocation, "rejected", [{"id": name} | REJECTED for name in chosen])
 
 
-def _select_proposals(
-    invocation: Invocation, store: MemoryStore, ids: Sequence[str], everything: bool
-) -> list[Proposal]:
+def select_ids(invocation: Invocation, known: Iterable[str], ids: Sequence[str], everything: bool) -> list[str]:
+    """The proposals that the arguments name; one that is not known ends the command before anything is decided."""
     if everything == bool(ids):
         raise click.UsageError("Name the proposals by id, or use --all.")
-    if everything:
-        return store.proposals.all()
-    selected = []
-    for name in dict.fromkeys(ids):
-        proposal = store.proposals.get(name)
-        if proposal is None:
+    pending = list(known)
+    for name in ids:
+        if name not in pending:
             invocation.fail(f"There is no pending proposal {name}. 'memoranda memory pending' lists them.")
-        selected.append(proposal)
-    return selected
+    return pending if everything else list(dict.fromkeys(ids))
 
 
-def _report(invocation: Invocation, verb: str, results: list[dict[str, Any]]) -> None:
+def report(invocation: Invocation, verb: str, results: list[JsonObject]) -> None:
+    """Shows what became of each proposal; one that is still pending ends the command with an error."""
     lines = [
         f"{result['id']} {verb}. {result['message']}"
         if result["success"]
@@ -91,26 +88,12 @@ def _report(invocation: Invocation, verb: str, results: list[dict[str, Any]]) ->
         invocation.fail("\n".join(lines), {"results": results})
 
 
-def _format_proposal(store: MemoryStore, proposal: Proposal) -> str:
-    time = printable(proposal.at[:19].replace("T", " "))
-    session = f", session {printable(proposal.session)}" if proposal.session else ""
-    sources = format_sources(proposal.sources)
-    author = f"{file_name(proposal.target)}, by {printable(proposal.actor)}{session}{sources}"
-    lines = [f"{proposal.id}  {time}  {author}"]
-    lines += [f"    - {store.visible_text(proposal.target, text)}" for text in proposal.replaced if text is not None]
-    for operation in proposal.operations:
-        if "content" in (fields := encode_operation(operation)):
-            lines.append(f"    + {store.visible_text(proposal.target, fields['content'])}")
+def _format_proposal(proposal: JsonObject) -> str:
+    time = printable(proposal["at"][:19].replace("T", " "))
+    session = f", session {printable(proposal['session'])}" if proposal["session"] else ""
+    sources = format_sources(proposal["sources"])
+    author = f"{file_name(proposal['target'])}, by {printable(proposal['actor'])}{session}{sources}"
+    lines = [f"{proposal['id']}  {time}  {author}"]
+    lines += [f"    - {text}" for text in proposal["replaced"] if text is not None]
+    lines += [f"    + {operation['content']}" for operation in proposal["operations"] if "content" in operation]
     return "\n".join(lines)
-
-
-def _as_data(store: MemoryStore, proposal: Proposal) -> dict[str, Any]:
-    operations = [
-        {
-            name: text if name == "action" else store.visible_text(proposal.target, text)
-            for name, text in encode_operation(item).items()
-        }
-        for item in proposal.operations
-    ]
-    replaced = [None if text is None else store.visible_text(proposal.target, text) for text in proposal.replaced]
-    return asdict(proposal) | {"operations": operations, "replaced": replaced}

@@ -28,21 +28,25 @@ def command(apply: bool) -> None:
     invocation = Invocation.current()
     with open_memory_of(invocation) as memory:
         answer = memory.curate(apply=apply)
-        mode = memory.config.curate.mode
-    invocation.respond(_describe(answer, mode, applied=apply), {**answer, "mode": mode})
+    respond(invocation, answer, applied=apply)
+
+
+def respond(invocation: Invocation, answer: CurateAnswer, *, applied: bool) -> None:
+    """Shows what the curator would do or has done; a change that was refused ends the command with an error."""
+    invocation.respond(_describe(answer, applied=applied), answer)
     if problem := answer.get("without_model"):
         click.echo(f"The model suggested nothing: {printable(problem)}", err=True)
     if refused := answer.get("refused"):
         invocation.fail("\n".join(refused))
 
 
-def _describe(answer: CurateAnswer, mode: str, *, applied: bool) -> str:
+def _describe(answer: CurateAnswer, *, applied: bool) -> str:
     if not answer["changes"]:
         return _NOTHING
     lines = ["\n".join(_lines(change)) for change in answer["changes"]]
     numbers = ", ".join(map(str, answer.get("applied", ())))
     last = f"Done as change {numbers}." if applied else "'memoranda curate --apply' does this."
-    return "\n\n".join([*lines, f"{last} {dim(f'curate.mode is {mode}.')}"])
+    return "\n\n".join([*lines, f"{last} {dim('curate.mode is ' + answer['mode'] + '.')}"])
 
 
 def _lines(change: CuratedChange) -> list[str]:

@@ -18,10 +18,8 @@ from memoranda.home import config
 from memoranda.memory.curated import change_history
 from memoranda.memory.curated.change_history import confirm_entry
 from memoranda.memory.curated.facts import EntryFacts
-from memoranda.memory.curated.journal import MemoryChange
 from memoranda.memory.curated.operations import MemoryRefusal
 from memoranda.memory.curated.settings import TARGETS, Target, file_name
-from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.tool import describe
 from memoranda.search.request import show_time
 from memoranda.support.origin import PERSON
@@ -41,7 +39,7 @@ def log(target: Target | None, limit: int) -> None:
     """Show the changes: number, time, actor, session, and each entry before and after."""
     invocation = Invocation.current()
     store = open_curated_memory(invocation)
-    changes = [_as_data(store, change) for change in change_history.log(store, target)[-limit:][::-1]]
+    changes = [change_history.change_data(store, change) for change in change_history.log(store, target)[-limit:][::-1]]
     invocation.respond("\n".join(map(format_change_and_edits, changes)) or "No changes yet.", changes)
 
 
@@ -55,17 +53,6 @@ def format_change_and_edits(change: Mapping[str, Any]) -> str:
 
 def _indent(text: str) -> str:
     return text.replace("\n", "\n        ")
-
-
-def _as_data(store: MemoryStore, change: MemoryChange) -> dict[str, Any]:
-    edits = [
-        {
-            "before": None if edit.before is None else store.visible_text(change.target, edit.before),
-            "after": None if edit.after is None else store.visible_text(change.target, edit.after),
-        }
-        for edit in change.edits
-    ]
-    return {key: value for key, value in asdict(change).items() if key != "heads"} | {"edits": edits}
 
 
 @click.command()

@@ -1,7 +1,6 @@
 """`memoranda status`: on one screen how full and old memory is, what awaits a decision, and what was saved."""
 
-import time
-from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -10,19 +9,10 @@ from memoranda.api.memory import Memory
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.open_home import open_memory_of
 from memoranda.cli.terminal_text import bold, count_of, dim, terminal_line
-from memoranda.errors import StorageError
-from memoranda.memory.curated import change_history
 from memoranda.memory.curated.settings import Target, file_name, is_project, project_in
-from memoranda.memory.curated.store import MemoryStore
-from memoranda.search.request import show_time
-from memoranda.support.origin import utc_time
 from memoranda.support.projects import project_name
 
-_DAY = 86_400.0
-_WEEK = 7 * _DAY
 _BAR = 20
-_MAX_SAVED = 5
-_MAX_SESSIONS = 10_000
 _MAX_CHARS = 90
 _EPILOG = """\b
 Examples:
@@ -37,68 +27,8 @@ def command() -> None:
     """See memory on one screen: how full, how old, what awaits your decision, and what was saved this week."""
     invocation = Invocation.current()
     with open_memory_of(invocation) as memory:
-        store = memory.curated
-        data: dict[str, Any] = {
-            "home": str(memory.home.root),
-            "memory": [_file(store, target) for target in store.storage.targets()],
-            "notes": len(store.notes.all()) if store.notes and memory.services.has_record else 0,
-            "waiting": _waiting(memory),
-            "week": _saved_this_week(store) | _conversations(memory),
-            "providers": _providers(memory),
-        }
-    invocation.respond(_format(data), data)
-
-
-def _file(store: MemoryStore, target: Target) -> dict[str, Any]:
-    """How full and how old one file is; a file that cannot be read says why."""
-    try:
-        view, facts = store.view(target), store.facts(target)
-    except StorageError as error:
-        return {"target": target, "file": file_name(target), "error": str(error)}
-    oldest = min((each.checked_at for each in facts), default=None)
-    return {
-        "target": target,
-        "file": file_name(target),
-        "used": view.used,
-        "limit": view.limit,
-        "entries": len(facts),
-        "expired": sum(each.expired for each in facts),
-        "oldest_days": None if oldest is None else max(0, int((time.time() - oldest) / _DAY)),
-    }
-
-
-def _waiting(memory: Memory) -> dict[str, int]:
-    """What awaits a decision: what the agent proposed, and what the curator would tidy up."""
-    mode = memory.config.curate.mode
-    return {
-        "proposals": len(memory.curated.proposals.all()),
-        "curator": 0 if mode == "off" else len(memory.curate(model=False)["changes"]),
-    }
-
-
-def _saved_this_week(store: MemoryStore) -> dict[str, Any]:
-    """How many entries were saved in a week, and the latest of them."""
-    since = utc_time(time.time() - _WEEK)
-    recent = [change for change in change_history.log(store) if change.at >= since]
-    texts = [
-        store.visible_text(change.target, edit.after)
-        for change in reversed(recent)
-        for edit in change.edits
-        if edit.after is not None
-    ]
-    return {"saved": len(texts), "latest": texts[:_MAX_SAVED]}
-
-
-def _conversations(memory: Memory) -> dict[str, Any]:
-    """The conversations of a week by agent, and when the last one was active."""
-    if not memory.services.has_record:
-        return {"conversations": 0, "agents": {}, "last_active": None}
-    rows = memory.sessions.list_sessions_rich(
-        limit=_MAX_SESSIONS, since=time.time() - _WEEK, exclude_sources=memory.config.recall.hidden_sources
-    )
-    last = max((row["last_active"] for row in rows), default=None)
-    agents = dict(Counter(row["source"] for row in rows).most_common())
-    return {"conversations": len(rows), "agents": agents, "last_active": show_time(last)}
+        data = {"home": str(memory.home.root), **memory.status(), "providers": _providers(memory)}
+    invocation.respond(format_status(data), data)
 
 
 def _providers(memory: Memory) -> list[dict[str, Any]]:
@@ -124,7 +54,8 @@ def _providers(memory: Memory) -> list[dict[str, Any]]:
     ]
 
 
-def _format(data: dict[str, Any]) -> str:
+def format_status(data: Mapping[str, Any]) -> str:
+    """Formats what `Memory.status` answers, with the home or service that it is about."""
     lines = [bold("Memory") + dim(f"  {terminal_line(data['home'])}")]
     names = [_name(file["target"]) for file in data["memory"]]
     width = max(map(len, names))

@@ -7,7 +7,7 @@ from memoranda.cli.filter_options import project_option
 from memoranda.cli.open_home import open_home
 from memoranda.cli.terminal_text import bold, local_time, resume_line
 from memoranda.support.projects import project_name
-from memoranda.types import RecentWork
+from memoranda.types import RecentAnswer, RecentWork
 
 _EPILOG = """\b
 Examples:
@@ -28,6 +28,11 @@ def command(limit: int, fenced: bool, project: str | None) -> None:
     invocation = Invocation.current()
     with open_home(invocation) as memory:
         answer = memory.recent(project, limit=limit)
+    respond(invocation, answer, fenced=fenced)
+
+
+def respond(invocation: Invocation, answer: RecentAnswer, *, fenced: bool) -> None:
+    """Shows the conversations, or the block that a prompt gets."""
     if invocation.as_json:
         invocation.respond("", {**answer})
     elif fenced:

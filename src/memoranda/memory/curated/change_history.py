@@ -4,10 +4,11 @@ An entry that is still true is confirmed, which changes no file and adds a line 
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 
 from memoranda.memory.curated import refusals
+from memoranda.memory.curated.approval_queue import Proposal, encode_operation
 from memoranda.memory.curated.entry_scanner import ScannedEntry
 from memoranda.memory.curated.journal import MemoryChange, next_change, restate
 from memoranda.memory.curated.memory_file import handle, list_backups
@@ -27,6 +28,7 @@ from memoranda.storage.files.journal import find_undoable, undone_numbers
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.origin import Origin
 from memoranda.support.shorten import shorten_end
+from memoranda.support.tool import JsonObject
 
 _PREVIEW_CHARS = 80
 
@@ -50,6 +52,29 @@ class PurgedMemory:
 def log(store: MemoryStore, target: Target | None = None) -> list[MemoryChange]:
     """The changes to a memory directory, oldest first."""
     return [change for change in store.journal.changes() if target in (None, change.target)]
+
+
+def change_data(store: MemoryStore, change: MemoryChange) -> JsonObject:
+    """A change as JSON, with its texts as they may be shown."""
+    edits = [
+        {side: _shown(store, change.target, text) for side, text in (("before", edit.before), ("after", edit.after))}
+        for edit in change.edits
+    ]
+    return {name: value for name, value in asdict(change).items() if name != "heads"} | {"edits": edits}
+
+
+def proposal_data(store: MemoryStore, proposal: Proposal) -> JsonObject:
+    """A proposal as JSON, with its texts as they may be shown."""
+    operations = [
+        {name: text if name == "action" else _shown(store, proposal.target, text) for name, text in fields.items()}
+        for fields in map(encode_operation, proposal.operations)
+    ]
+    replaced = [_shown(store, proposal.target, text) for text in proposal.replaced]
+    return asdict(proposal) | {"operations": operations, "replaced": replaced, "sources": list(proposal.sources)}
+
+
+def _shown(store: MemoryStore, target: Target, text: str | None) -> str | None:
+    return None if text is None else store.visible_text(target, text)
 
 
 def difference_since(store: MemoryStore, target: Target, number: int) -> EntryDifference:

@@ -3,14 +3,14 @@
 The paths of files stay on the server.
 """
 
-from dataclasses import asdict
 from typing import get_args
 
 from memoranda.api.curate import curate
 from memoranda.api.project_memory import find_target
+from memoranda.api.status import memory_status
 from memoranda.errors import SessionError
 from memoranda.memory.curated import change_history
-from memoranda.memory.curated.approval_queue import Proposal, encode_operation
+from memoranda.memory.curated.approval_queue import Proposal
 from memoranda.memory.curated.facts import Category, EntryFacts
 from memoranda.memory.curated.moves import move_entry, write_notes
 from memoranda.memory.curated.operations import (
@@ -25,7 +25,6 @@ from memoranda.memory.curated.operations import (
     Replace,
 )
 from memoranda.memory.curated.settings import NOTES, Target, is_target
-from memoranda.memory.curated.store import MemoryStore
 from memoranda.search.request import show_time
 from memoranda.service.http.cursors import read_cursor, write_cursor
 from memoranda.service.http.problems import Problem
@@ -124,6 +123,7 @@ _CURATE = "/v1/memory/curate"
 _CURATION = Object(
     (
         Field("changes", ListOf(Anything(), 0, 100_000), "Each with rule, target, before, after and reason.", True),
+        Field("mode", Text(), "curate.mode of the service.", required=True),
         Field("applied", ListOf(Whole()), "The numbers of the changes that were made."),
         Field("refused", ListOf(Text()), "Why changes were not made."),
         Field("without_model", Text(0, 2_000), "Why the model of curate.model was not asked."),
@@ -192,20 +192,6 @@ def _as_answer(outcome: MemoryWriteResult) -> Answer:
     headers = {"Retry-After": "1"} if status == 503 else {}
     findings = {"findings": list(outcome.findings)} if outcome.findings else {}
     raise Problem(status, outcome.reason, outcome.message, headers, **findings)
-
-
-def _operations_json(store: MemoryStore, proposal: Proposal) -> JsonObject:
-    """A proposal with its texts as they may be shown."""
-
-    def show(text: str) -> str:
-        return store.visible_text(proposal.target, text)
-
-    operations = [
-        {name: text if name == "action" else show(text) for name, text in encode_operation(item).items()}
-        for item in proposal.operations
-    ]
-    replaced = [None if text is None else show(text) for text in proposal.replaced]
-    return asdict(proposal) | {"operations": operations, "replaced": replaced, "sources": list(proposal.sources)}
 
 
 def _target(call: Call) -> Target:
@@ -342,6 +328,11 @@ def apply_curation(call: Call) -> Answer:
     return Answer({**answer})
 
 
+def status(call: Call) -> Answer:
+    """How full and old memory is, what awaits a decision, and what was saved this week."""
+    return Answer(memory_status(call.memory.services, call.memory.curated, call.memory.user))
+
+
 def log(call: Call) -> Answer:
     """One page of the changes, the newest first."""
     store, limit = call.memory.curated, call.query.get("limit", 20)
@@ -350,19 +341,7 @@ def log(call: Call) -> Answer:
         (before,) = read_cursor(call.query["cursor"], "log", (int,))
         changes = [change for change in changes if change.number < before]
     page = changes[:limit]
-    described = [
-        {key: value for key, value in asdict(change).items() if key != "heads"}
-        | {
-            "edits": [
-                {
-                    side: None if text is None else store.visible_text(change.target, text)
-                    for side, text in (("before", edit.before), ("after", edit.after))
-                }
-                for edit in change.edits
-            ]
-        }
-        for change in page
-    ]
+    described = [change_history.change_data(store, change) for change in page]
     more = {"next_cursor": write_cursor("log", page[-1].number)} if len(changes) > limit else {}
     return Answer({"changes": described, **more})
 
@@ -376,7 +355,7 @@ def undo(call: Call) -> Answer:
 def list_proposals(call: Call) -> Answer:
     """The proposals that await a person, the oldest first."""
     store = call.memory.curated
-    return Answer({"proposals": [_operations_json(store, proposal) for proposal in store.proposals.all()]})
+    return Answer({"proposals": [change_history.proposal_data(store, proposal) for proposal in store.proposals.all()]})
 
 
 def _proposal(call: Call) -> Proposal:
@@ -442,6 +421,16 @@ ROUTES = (
     ),
     Route(
         "POST", _CURATE, "apply_curation", "curate", apply_curation, "Tidy up curated memory", _CURATION,
+        tag=TAG, example=Example(),
+    ),
+    Route(
+        "GET", "/v1/memory/status", "memory_status", "read", status, "See how full and old memory is, and what waits",
+        Object((
+            Field("memory", ListOf(Anything(), 0, 100_000), "Each memory: used, limit, entries, oldest_days …", True),
+            Field("notes", Whole(), "How many notes there are.", required=True),
+            Field("waiting", Anything(), "The number of `proposals`, and of changes of the `curator`.", required=True),
+            Field("week", Anything(), "What was saved, and the conversations by agent, in seven days.", required=True),
+        ), name="MemoryStatus"),
         tag=TAG, example=Example(),
     ),
     Route(
