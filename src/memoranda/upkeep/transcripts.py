@@ -1,8 +1,8 @@
 """Conversations as documents that a person reads without Memoranda: Markdown and HTML.
 
-The HTML is one file that needs nothing else: no script, no network, no other file. All text is escaped, and the page
-forbids itself everything but its own style sheet, which is named by its hash. So a text that contains HTML is shown as
-it was written, and does nothing.
+The HTML is one file that needs nothing else: no script, no network, no other file. What was said is rendered Markdown,
+all text is escaped, and the page forbids itself everything but its own style sheet, which is named by its hash. So a
+text that contains HTML is shown as it was written, and does nothing.
 
 The Markdown is readable as text, and the same in every program that renders it. What was said is quoted, so that a
 heading or a list in it stays inside its message. Tool calls and their output are code. HTML and images in the text are
@@ -22,6 +22,7 @@ from memoranda.home.session_db import SessionDB
 from memoranda.importers.sources import resume_command
 from memoranda.memory.record.message_rows import DAMAGED, text_of
 from memoranda.support.lazy_dataclass import dataclass
+from memoranda.support.markdown_html import render_markdown as markdown_to_html
 from memoranda.support.projects import project_name
 
 
@@ -155,7 +156,13 @@ article { margin: 0 0 1rem; padding: .1rem 1rem .6rem; border-left: 3px solid va
 article.user { border-color: var(--user); background: var(--soft); }
 h2 { font-size: 1rem; margin: .5rem 0; }
 h2 small { font-weight: normal; color: var(--dim); }
-.text, pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: 0; }
+.text, pre { overflow-wrap: anywhere; margin: 0 0 .5rem; }
+pre, .text p, .text li { white-space: pre-wrap; }
+.text p { margin: 0 0 .5rem; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; }
+td, th { border: 1px solid var(--edge); padding: .1rem .5rem; }
+blockquote { margin: 0 0 .5rem; padding-left: 1rem; border-left: 2px solid var(--edge); }
 pre { font: .85rem/1.4 ui-monospace, monospace; background: var(--soft); padding: .5rem; }
 details { margin-top: .5rem; }
 summary { cursor: pointer; color: var(--dim); }
@@ -215,7 +222,7 @@ def _html_message(message: ShownMessage) -> str:
     if message.text and message.role == "tool":
         parts.append(_folded("output", message.text))
     elif message.text:
-        parts.append(f'<div class="text" dir="auto">{_html_escape(message.text)}</div>\n')
+        parts.append(f'<div class="text" dir="auto">{markdown_to_html(without_controls(message.text))}</div>\n')
     parts += [_folded(f"calls {name}", arguments) for name, arguments in message.calls]
     return "".join([*parts, "</article>\n"])
 

@@ -103,6 +103,17 @@ def test_a_session_shows_turns_tools_recall_and_relations(client: httpx.Client) 
     assert f'Branch of\n  <a href="/view/sessions/{DEADLOCK}"' in client.get(f"/view/sessions/{BRANCH}").text
 
 
+def test_what_was_said_is_rendered() -> None:
+    """Markdown becomes elements, unless that would make the page too large; then it is shown as it was written."""
+    small, large = "**bold** and <b>raw</b>", "*a* " * (PAGE_CHARS // 10)
+    budget = TextBudget()
+    rendered = budget.render(budget.shorten(small, 6_000)).html
+    assert rendered == "<p><strong>bold</strong> and &lt;b&gt;raw&lt;/b&gt;</p>"
+    shown = [budget.render(budget.shorten(large, 6_000)).html for _ in range(50)]
+    assert "<em>" in shown[0] and "*a*" in shown[-1]
+    assert sum(map(len, shown)) < 1.2 * PAGE_CHARS
+
+
 @pytest.mark.slow
 def test_a_branch_shows_the_context_that_it_copied(tmp_path: Path) -> None:
     """The copies link to the original messages; with messages of its own, the context is folded."""

@@ -92,7 +92,12 @@ def dollars(amount: float) -> str:
 
 def visible(text: object) -> Markup:
     """A stored text for a page: escaped, with a sign for control characters that a browser would not show."""
-    return escape(str(text).translate(_CONTROL))
+    return escape(without_control_characters(str(text)))
+
+
+def without_control_characters(text: str) -> str:
+    """A text with a sign for each control character; a carriage return is no line."""
+    return text.translate(_CONTROL)
 
 
 def highlighted(text: str) -> Markup:

@@ -7,9 +7,10 @@ A conversation can be exported as a file, for people or for `memoranda sessions 
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from markupsafe import escape
+from markupsafe import Markup, escape
 
 from memoranda.home.session_db import SessionDB
 from memoranda.importers.sources import resume_command
@@ -26,9 +27,12 @@ from memoranda.service.viewer.pages.recall_log import (
     recalls_of_session,
     redactor_of,
 )
+from memoranda.service.viewer.renderer import visible, without_control_characters
 from memoranda.support.lazy_dataclass import dataclass
+from memoranda.support.markdown_html import render_markdown
 from memoranda.upkeep.transcripts import Conversation as ExportedConversation
-from memoranda.upkeep.transcripts import read_conversations, render_html, render_markdown
+from memoranda.upkeep.transcripts import read_conversations, render_html
+from memoranda.upkeep.transcripts import render_markdown as export_markdown
 
 _MAX_TEXT_CHARS = 6_000
 _MAX_FOLDED_CHARS = 2_500
@@ -57,6 +61,8 @@ class ShownText:
 
     text: str
     chars: int
+    html: Markup = Markup("")
+    """The text as rendered Markdown, if it was said; or as it is, where rendering it would make the page too large."""
 
     @property
     def is_cut(self) -> bool:
@@ -116,19 +122,30 @@ class TextBudget:
         self._left -= size
         return ShownText(shown, len(text))
 
+    def render(self, shown: ShownText) -> ShownText:
+        """The text with its Markdown rendered, unless the elements would need more than the budget."""
+        plain = visible(shown.text)
+        rendered = Markup(render_markdown(without_control_characters(shown.text)))
+        added = len(rendered) - len(plain)
+        if added > max(0, self._left):
+            return replace(shown, html=Markup("<p>{}</p>").format(plain))
+        self._left -= added
+        return replace(shown, html=rendered)
+
 
 def _show_messages(messages: Iterable[FeedMessage], budget: TextBudget) -> Iterator[ShownMessage]:
     """The messages in order."""
     for message in messages:
         calls = list(_calls(message.tool_calls))
         folded = message.role not in ("user", "assistant")
+        body = budget.shorten(text_of(message.content), _MAX_FOLDED_CHARS if folded else _MAX_TEXT_CHARS)
         yield ShownMessage(
             message.id,
             message.session_id,
             message.role,
             message.tool_name or "",
             message.timestamp,
-            budget.shorten(text_of(message.content), _MAX_FOLDED_CHARS if folded else _MAX_TEXT_CHARS),
+            body if folded else budget.render(body),
             tuple(
                 ShownCall(name, budget.shorten(arguments, _MAX_ARGUMENT_CHARS))
                 for name, arguments in calls[:_MAX_CALLS]
@@ -269,7 +286,7 @@ def _summary_of(db: SessionDB, session_id: str, budget: TextBudget) -> ShownText
     """The summary with which a continuation begins."""
     for message in db.get_messages(session_id, include_inactive=True, limit=5):
         if message["is_summary"]:
-            return budget.shorten(text_of(message["content"]), _MAX_SUMMARY_CHARS)
+            return budget.render(budget.shorten(text_of(message["content"]), _MAX_SUMMARY_CHARS))
     return None
 
 
@@ -351,7 +368,7 @@ def _parts(db: SessionDB, conversation: ExportedConversation, file_format: str) 
             if exported is not None:
                 yield json.dumps(exported, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         return
-    render = render_html if file_format == "html" else render_markdown
+    render = render_html if file_format == "html" else export_markdown
     for part in render([conversation]):
         yield part.encode("utf-8", "replace")
 
