@@ -13,7 +13,7 @@ from statistics import mean
 
 from benchmarks.relevance.prompts import EVERYDAY, FOREIGN, HAS_ANSWER, NO_ANSWER, OTHER_WORK, REMOVED, UNSPACED
 from benchmarks.relevance.samples import MeasuredHit, Measures, Sample
-from memoranda.search.relevance import MIN_WORDS, Calibration
+from memoranda.search.relevance import Calibration
 
 FLOOR_MEASURES = ("density", "words", "absent", "lead", "missing_name", "question", "about", "here", "how_to")
 SEARCH_MEASURES = ("density", "words", "absent", "lead")
@@ -81,7 +81,7 @@ def floor_examples(samples: Iterable[Sample], names: Sequence[str]) -> list[Exam
         if sample.kind in _KIND_WEIGHTS
         and (sample.kind != REMOVED or sample.set in UNSPACED)
         and sample.hits
-        and sample.hits[0].words >= MIN_WORDS
+        and sample.hits[0].may_clear
         and all(name in sample.hits[0].measures for name in names)
     ]
     counts = Counter((sample.set, sample.kind) for sample in kept)
@@ -113,7 +113,7 @@ def score(sample: Sample, chosen: Calibration) -> float:
     scores = [
         points(chosen, hit.measures)
         for hit in sample.hits
-        if hit.words >= MIN_WORDS and chosen.weights.keys() <= hit.measures.keys()
+        if hit.may_clear and chosen.weights.keys() <= hit.measures.keys()
     ]
     return max(scores, default=_BELOW)
 

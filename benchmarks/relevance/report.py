@@ -11,7 +11,6 @@ from memoranda.search.relevance import (
     FLOOR_BY_MEANING,
     FLOOR_BY_WORDS,
     LIKELY,
-    MIN_WORDS,
     SURE,
     Calibration,
     Confidence,
@@ -23,8 +22,7 @@ Scored = Sequence[tuple[Sample, float]]
 def scored_today(samples: Iterable[Sample]) -> list[tuple[Sample, float]]:
     """The points that each prompt gets from the constants in the package."""
     return [
-        (sample, max((_floor_points(hit) for hit in sample.hits if hit.words >= MIN_WORDS), default=-99.0))
-        for sample in samples
+        (sample, max((_floor_points(hit) for hit in sample.hits if hit.may_clear), default=-99.0)) for sample in samples
     ]
 
 
@@ -80,6 +78,8 @@ def confidences(samples: Sequence[Sample], by_words: Calibration, by_meaning: Ca
     ]
 
     def value_of(hit: MeasuredHit) -> float:
+        if hit.another:
+            return LIKELY - 1
         return points(by_meaning if "meaning" in hit.measures else by_words, hit.measures)
 
     for word in reversed(CONFIDENCES):

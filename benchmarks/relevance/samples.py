@@ -24,7 +24,7 @@ from memoranda.integrations.hooks.prompt_evidence import find_evidence
 from memoranda.models.tokens import estimate_text
 from memoranda.search.index.postings import Filters
 from memoranda.search.legs.leg import MakeRescorers
-from memoranda.search.relevance import HitRater, Relevance, judge_prompt
+from memoranda.search.relevance import MIN_WORDS, HitRater, Relevance, judge_prompt
 
 _MAX_HITS = 6
 _MEASURED = 3
@@ -33,11 +33,17 @@ Measures = dict[str, float]
 
 @dataclass(frozen=True)
 class MeasuredHit:
-    """One hit: its measures, how many subject words it has, and whether it is right."""
+    """One hit: its measures, how many subject words it has, whether it is right, and whether another owner's."""
 
     measures: Measures
     words: int
     gold: bool
+    another: bool = False
+
+    @property
+    def may_clear(self) -> bool:
+        """Whether it clears the floor if it has enough points."""
+        return self.words >= MIN_WORDS and not self.another
 
 
 @dataclass(frozen=True)
@@ -123,6 +129,7 @@ class _Measuring:
                 {name: round(value, 4) for name, value in each.measures.items()},
                 each.words,
                 self._names[each.hit.session_id] in self._prompt.gold,
+                each.another,
             )
             for each in measured
         )

@@ -1,7 +1,7 @@
 """The words of a prompt tell what kind of prompt it is, in several languages."""
 
 from memoranda.search.query import asks_about_the_past
-from memoranda.search.relevance import find_kind
+from memoranda.search.relevance import find_kind, find_owners
 from tests.cases import cases
 
 
@@ -40,3 +40,34 @@ def test_general_prompts_are_not_personal() -> None:
 def test_names_are_capitalised_words_within_a_sentence() -> None:
     """The first word of a prompt is capitalised anyway."""
     assert find_kind("Where does Ana live, in Porto?").names == {"ana", "porto"}
+
+
+@cases(
+    "question, owners",
+    [
+        ("What is the catalog team's port, and Carla's?", [{"catalog", "team"}]),
+        ("When is my cousin Leila's birthday?", [{"leila"}]),
+        ("Was bekommt der Hund von Familie Wolters?", [{"wolter"}]),
+        ("Où est la voiture de ma tante ?", [{"tant"}]),
+        ("我表哥的生日是哪天？", [{"表哥"}]),
+        ("佐藤さんの誕生日はいつですか？", [{"佐藤"}]),
+    ],
+)
+def test_the_owner_of_what_is_asked_about_is_known(question: str, owners: list[set[str]]) -> None:
+    """By the words that say so in the question's language."""
+    assert find_owners(question) == owners
+
+
+@cases(
+    "question",
+    [
+        "What's the plan for today's call?",
+        "Where is the server's log?",
+        "我们的端口是多少？",
+        "私の端末はどれ？",
+        "仓库后面的钥匙呢？",
+    ],
+)
+def test_the_speaker_a_time_and_an_everyday_word_are_no_owners(question: str) -> None:
+    """What is asked about is one's own."""
+    assert find_owners(question) == []

@@ -78,6 +78,61 @@ def test_scripts_without_spaces_are_measured_alike(db: SessionDB) -> None:
     assert _worth(db, "请写一首关于春天的诗") == []
 
 
+_BELONGINGS = {
+    "My landlord wants the rent on the 3rd of the month.": (
+        "On which day does my landlord want the rent?",
+        "On which day does my sister's landlord want the rent?",
+    ),
+    "The payments team's API allows 200 requests a minute.": (
+        "How many requests a minute does the payments team's API allow?",
+        "How many requests a minute does the search team's API allow?",
+    ),
+    "My mother's phone number ends in 771.": (
+        "What does my mom's phone number end in?",
+        "What does my uncle's phone number end in?",
+    ),
+    "Ninas Auto steht in der Tiefgarage, Platz 31.": (
+        "Auf welchem Platz der Tiefgarage steht Ninas Auto?",
+        "Auf welchem Platz der Tiefgarage steht Svens Auto?",
+    ),
+    "El cumpleaños de mi hermana es el 8 de julio.": (
+        "¿Cuándo es el cumpleaños de mi hermana?",
+        "¿Cuándo es el cumpleaños de mi abuelo?",
+    ),
+    "小陈的手机号码尾数是 5520。": ("小陈的手机号码尾数是多少？", "小赵的手机号码尾数是多少？"),
+    "母の歯医者は木村先生です。": ("母の歯医者は誰ですか？", "祖父の歯医者は誰ですか？"),
+}
+
+
+@pytest.fixture(scope="module")
+def belongings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SessionDB]:
+    """A home that knows something of each owner; the last one was asked about and answered."""
+    asked = "Which network address does our label printer in the storeroom have?"
+    with SessionDB(tmp_path_factory.mktemp("belongings") / "state.db") as made:
+        for number, text in enumerate((*_BELONGINGS, *_SAID[-20:], asked)):
+            made.append_message(made.create_session(f"s{number}", "cli"), "user", text)
+        made.append_message(f"s{number}", "assistant", "192.168.7.40")
+        made.index.catch_up()
+        yield made
+
+
+@cases("said", list(_BELONGINGS))
+def test_what_belongs_to_someone_else_is_not_shown(belongings: SessionDB, said: str) -> None:
+    """The owner that a question names has to be mentioned, by a word of the same meaning at least."""
+    own, of_another = _BELONGINGS[said]
+    assert len(_worth(belongings, own)) == 1
+    assert _worth(belongings, of_another) == []
+
+
+def test_a_question_about_another_owner_was_not_asked_before(belongings: SessionDB) -> None:
+    """Although all of its other words were asked and answered; a search is not sure of it, either."""
+    question = "Which network address does our {}label printer in the storeroom have?"
+    assert len(_worth(belongings, question.format(""))) == 1
+    assert _worth(belongings, question.format("neighbour's ")) == []
+    found = belongings.find(question.format("neighbour's "), Filters(belongings.scope), limit=3)
+    assert set(HitRater(belongings.conversations, found).rate(found.hits)) == {"unsure"}
+
+
 def test_one_users_past_is_not_shown_to_another(tmp_path: Path) -> None:
     """The scope of the filters applies here, too."""
     from memoranda.memory.record.scope import Scope

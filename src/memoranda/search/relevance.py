@@ -16,6 +16,7 @@ what they mean on data that was not used for them.
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import replace
+from difflib import get_close_matches
 from itertools import accumulate
 from math import log
 from typing import Literal, Protocol
@@ -25,8 +26,10 @@ from memoranda.memory.record.feed import FeedMessage
 from memoranda.search.evidence import BOOKEND, CONVERSATION_ROLES, WINDOW, weigh_messages
 from memoranda.search.index.message_text import searchable_text
 from memoranda.search.index.postings import Filters, Prefix, Word
+from memoranda.search.index.related_words import close_words
 from memoranda.search.index.tokenizer import STOP_WORDS, is_single_character, may_have_token, tokenize, tokens_of_words
 from memoranda.search.query import (
+    FRAMING,
     MAX_QUESTION,
     Perspective,
     Query,
@@ -36,7 +39,7 @@ from memoranda.search.query import (
     is_question,
 )
 from memoranda.search.ranking import LENGTH, SATURATION, term_weight
-from memoranda.search.repeated_questions import ASKED_BEFORE, NEWER_STATEMENT, OLDER_STATEMENT
+from memoranda.search.repeated_questions import ASKED_BEFORE, MISSPELT, NEWER_STATEMENT, OLDER_STATEMENT
 from memoranda.search.search import Hit, SearchResult
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.lazy_pattern import compile_later
@@ -60,6 +63,27 @@ _HOW_TO = compile_later(
 )
 _NAME = compile_later(r"(?<=[\w,;:’'\"]\s)[A-Z][a-z]+")
 _UNSPACED = compile_later(r"[\u3040-\u30ff\u3400-\u9fff]")
+# Whose something is: "my sister's landlord"; "die Katze von Familie Brandt", "le médecin de ma tante", "Ninas Auto".
+_OWNER_BEFORE = compile_later(
+    r"(?:\b(?:the|my|our|his|her|their|your)\s+((?:\w+\s+){1,2}))?\b([^\W\d_]+)(?:['’]s|(?<=s)['’])\s+(?=\w)",
+    re.IGNORECASE,
+)
+_OWNER_AFTER = compile_later(
+    r"\b(?:(?:vo[nm]|d[aeiou]|del|della)\s+|d['’])"
+    r"((?:mein\w*|unser\w*|m[aio]n?|m[ei]s|meu|minha|notre|nuestr\w+|noss\w+|mi[ao])\s+)?"
+    r"(?:(?:Familie|Frau|Herrn?|Tante|Onkel)\s+)?(\w+)"
+    r"|(?<=[^\W\d_A-Z]\s)([A-ZÄÖÜ][a-zäöüß]+s)\s(?=[A-ZÄÖÜ])"
+)
+# The same in scripts without spaces ("小李的车牌", "佐藤さんの誕生日"), but not the speaker, a time or a place.
+_OWNER_UNSPACED = compile_later(
+    r"(?:^|[，。？！、,\s])(?:我(?!们|們)|[私僕俺]の)?"
+    r"(?:([\u4e00-\u9fff]{1,6}?)的|([\u4e00-\u9fff\u30a0-\u30ff]{1,8}?)(?:さん|くん|ちゃん|様|氏)?の)"
+    r"(?=[\u3040-\u30ff\u3400-\u9fff])(?![什哪谁])"
+)
+_NO_ONE_ELSE = compile_later(r"[我咱你您这那哪谁誰什何私僕俺自当弊今昨明上下前次最新现目每几多]|[面里裡边中内外間间]$")
+_TIMES = tokens_of_words("yesterday tonight night morning evening year everyone everybody someone anyone")
+_SAME = 0.6
+"""Words that are closer than this may stand for one another: "mom" and "mother"."""
 # Words of nearly every prompt to an agent: what to do, and with what. They do not name a subject.
 _EVERYDAY_WORDS = """
 add build change check clean clear code command commit compile config connect convert copy create debug delete deploy
@@ -74,6 +98,7 @@ different thing point part step idea answer question word sentence paragraph ema
 today tomorrow look see tell give take get put let keep go come do mean say need like
 """
 EVERYDAY = tokens_of_words(_EVERYDAY_WORDS)
+_NO_OWNERS = STOP_WORDS | FRAMING | EVERYDAY | _TIMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +131,24 @@ def find_kind(prompt: str) -> PromptKind:
         bool(_HOW_TO.search(prompt)),
         frozenset(token for name in _NAME.findall(prompt) for token in tokenize(name)) - STOP_WORDS,
     )
+
+
+def find_owners(question: str) -> list[frozenset[str]]:
+    """The tokens of each owner but the speaker: of everyone and everything to which something in a question belongs."""
+    found: list[list[str]] = []
+    if len(question) > MAX_QUESTION:
+        return []
+    for others, head in _OWNER_BEFORE.findall(question):
+        # A name needs nothing beside it; "team" is one of several.
+        words = tokenize(head if head[0].isupper() else f"{others}{head}")
+        found += [words] if words and words[-1] not in _NO_OWNERS else []
+    for mine, word, genitive in _OWNER_AFTER.findall(question):
+        found += [tokenize(word or genitive)] if mine or genitive or word[0].isupper() else []
+    for chinese, japanese in _OWNER_UNSPACED.findall(question):
+        owner = chinese or japanese
+        tokens = tokenize(owner)
+        found += [] if _NO_ONE_ELSE.search(owner) else [tokens[:-1] or tokens]
+    return [owner for words in found if (owner := frozenset(words) - STOP_WORDS)]
 
 
 Confidence = Literal["unsure", "likely", "sure"]
@@ -166,11 +209,14 @@ class Relevance:
     words: int
     """How many words that name a subject the message and its neighbours contain."""
     points: float
+    another: bool = False
+    """Whether the message and its neighbours do not mention the owner of what is asked about."""
 
     @property
     def clears(self) -> bool:
         """Whether the hit clears the relevance floor: by its points, or because it answers the same question."""
-        return (self.points >= 0 and self.words >= MIN_WORDS) or ASKED_BEFORE in self.hit.signals
+        enough = (self.points >= 0 and self.words >= MIN_WORDS) or ASKED_BEFORE in self.hit.signals
+        return enough and not self.another
 
 
 class RelevanceStore(Protocol):
@@ -272,8 +318,13 @@ class HitRater:
         return list(accumulate(rated, lambda *both: min(both, key=CONFIDENCES.index)))
 
     def _rate(self, hit: Hit) -> Confidence:
-        """A conversation of which only the title matches is unsure: nothing is known about what it says."""
+        """A conversation of which only the title matches is unsure: nothing is known about what it says.
+
+        So is one that says nothing of the owner of what is asked about.
+        """
         measured = self.measure(hit)
+        if measured is not None and measured.another:
+            return "unsure"
         if measured is not None and measured.points >= SURE:
             return "sure"
         asked_before = ASKED_BEFORE in hit.signals
@@ -317,6 +368,7 @@ class _Measure:
         # Everyday words of a prompt say what to do; in a search they are meant.
         general = STOP_WORDS if kind is None else STOP_WORDS | EVERYDAY
         self._names = frozenset[str]() if kind is None else kind.names
+        self._owners = self._find_owners(found.query)
         self._subjects = [term for term in self._weights if not term.framing and term.token not in general]
 
     def of(self, hit: Hit, lead: float) -> Relevance | None:
@@ -327,13 +379,34 @@ class _Measure:
         own, length = self._tokens_of_hit(window, hit.message_id)
         nearby = own | self._tokens_around(window, hit.message_id, own)
         share, words, measures = self._compare(own, length, nearby, lead)
-        return Relevance(hit, measures, share, words, self._points(hit.signals.get(_MEANING), measures))
+        points = self._points(hit.signals.get(_MEANING), measures)
+        another = self._is_of_another(nearby, may_be_misspelt=ASKED_BEFORE in hit.signals)
+        return Relevance(hit, measures, share, words, points, another)
+
+    def _find_owners(self, query: Query) -> list[list[str]]:
+        """The rarest word of each owner in the question, with the words that may stand for it."""
+        weights = {term.token: weight for term, weight in self._weights.items()}
+        owners = find_owners(query.text) if query.question else []
+        rarest = (max(sorted(owner), key=lambda token: weights.get(token, 0.0)) for owner in owners)
+        return [[name, *(word for word, close in close_words(name).items() if close > _SAME)] for name in rarest]
+
+    def _is_of_another(self, nearby: Set[str], *, may_be_misspelt: bool) -> bool:
+        """Whether an owner is not mentioned; a name of a single character may be part of a longer one."""
+        for name, *others in self._owners:
+            mentioned = not nearby.isdisjoint((name, *others)) or (
+                is_single_character(name) and any(token.startswith(name) for token in nearby)
+            )
+            if not mentioned and not (may_be_misspelt and get_close_matches(name, nearby, 1, MISSPELT)):
+                return True
+        return False
 
     def clears(self, text: str, lead: float) -> bool:
         """Whether a text that is in no conversation, and so has no neighbours, clears the floor."""
         tokens = tokenize(text)
-        _, words, measures = self._compare(frozenset(tokens), len(tokens), frozenset(tokens), lead)
-        return words >= MIN_WORDS and self._points(None, measures) >= 0
+        own = frozenset(tokens)
+        _, words, measures = self._compare(own, len(tokens), own, lead)
+        clears = words >= MIN_WORDS and self._points(None, measures) >= 0
+        return clears and not self._is_of_another(own, may_be_misspelt=False)
 
     def _compare(
         self, own: Set[str], length: int, nearby: Set[str], lead: float
@@ -360,7 +433,7 @@ class _Measure:
     def _tokens_around(self, window: Window, message_id: int | None, own: Set[str]) -> set[str]:
         """The tokens of the other messages; of those that have nothing which the hit lacks, none."""
         lacking = [term for term in self._subjects if not _contains(own, term)]
-        names = self._names - own
+        names = self._names.union(*self._owners) - own
         found: set[str] = set()
         for message in window.messages if lacking or names else ():
             if message.id != message_id:

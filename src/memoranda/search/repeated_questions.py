@@ -123,7 +123,7 @@ _MIN_SHARED_PAIRS = 0.4
 _MIN_SHARED_WITH_KEYWORDS = 0.6
 """Different questions may share few keywords."""
 _MIN_SHARED_WORDS = 2
-_MISSPELT = 0.8
+MISSPELT = 0.8
 _SAME_QUESTION = 0.75
 """What two askings share whose replies compete; others may ask for something else."""
 # A text that is not a question repeats one if it has exactly the same words, and more than this many.
@@ -211,7 +211,7 @@ def _shared_part(left: frozenset[str], right: frozenset[str]) -> float:
 def _likeness(left: frozenset[str], right: frozenset[str]) -> float:
     """The share of words that two questions have in common; a misspelt word counts."""
     others = [word for word in right - left if word.isalpha()]
-    alike = sum(bool(get_close_matches(word, others, 1, _MISSPELT)) for word in left - right if word.isalpha())
+    alike = sum(bool(get_close_matches(word, others, 1, MISSPELT)) for word in left - right if word.isalpha())
     common = len(left & right) + alike
     return common / (len(left) + len(right) - common or 1)
 

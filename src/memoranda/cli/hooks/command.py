@@ -209,6 +209,7 @@ def _explain_candidate(candidate: dict[str, Any], floor: dict[str, Any]) -> str:
         f"{_percent(candidate.get('share'))} of the weight",
         f"{candidate.get('words')} words{_too_low(candidate, floor, 'words')}",
         f"{candidate.get('points')} points{_too_low(candidate, floor, 'points')}",
+        *(["but of another owner than the prompt names"] if candidate.get("of_another") else []),
     ]
     where = f"session {candidate.get('session_id')}, message {candidate.get('message_id')}"
     return f"  {verdict}: {where}: {', '.join(measured)}"

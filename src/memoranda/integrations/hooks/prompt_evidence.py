@@ -249,6 +249,7 @@ def _describe_candidate(relevance: Relevance) -> dict[str, Any]:
         "points": round(relevance.points, 2),
         "measures": {name: round(value, 2) for name, value in relevance.measures.items()},
         "clears": relevance.clears,
+        "of_another": relevance.another,
     }
 
 
