@@ -9,6 +9,7 @@ hit on the other sets. With 150 questions one of them is 0.67 points: a differen
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -27,6 +28,7 @@ from memoranda.search import relevance
 from memoranda.search.query import Perspective
 
 _NEVER = 1_000_000
+_NOTHING = re.compile(r"(?!)")
 _SEARCH = "memoranda.search."
 # What replaces a constant or a function of the search when a rule is off.
 RANKING: Mapping[str, Mapping[str, Any]] = {
@@ -49,10 +51,46 @@ RANKING: Mapping[str, Mapping[str, Any]] = {
     "newer statements": {"legs.words.put_newer_statements_first": lambda reader, query, scores, skipped: scores},
     "repeated questions and texts": {"repeated_questions._MIN_SHARED_WORDS": _NEVER},
 }
+# What the rules above consist of, and what no question set was written for.
+PARTS_OF_RULES: Mapping[str, Mapping[str, Any]] = {
+    "further neighbours": {"ranking._NEIGHBOURS": ((-1, 0.4), (1, 0.4))},
+    "length": {"ranking.LENGTH": 0.0, "ranking.ANSWER_LENGTH": 0.0},
+    "answers may be long": {"ranking.ANSWER_LENGTH": 0.6},
+    "perspective: summaries": {"query._SUMMARY": _NOTHING},
+    "perspective: remind me": {"query._REMIND": _NOTHING},
+    "perspective: the assistant's": {"query._SECOND_PERSON": _NOTHING},
+    "pairs with a small word": {"query._SHORT_QUERY": 0},
+    "other forms of a name": {"query._other_forms": lambda text, tokens: []},
+    "least share of a question": {"legs.words._MIN_SHARE": 0.0},
+    "small stores whole": {"legs.term_fetcher._SMALL": 0},
+    "more where much is repeated": {"legs.words._MAX_REPEATED": _NEVER},
+    "scheduled jobs": {"legs.words.BACKGROUND_SOURCES": frozenset()},
+    "named speakers": {"speakers.OTHER_SPEAKER": 1.0},
+    "repeated: misspelt words": {"repeated_questions.MISSPELT": 1.0},
+    "repeated: a newer answer replaces": {"repeated_questions._replaces": lambda newer, older: False},
+    "repeated: worth of a reply": {"repeated_questions._WORTH_MORE": _NEVER},
+    "repeated: denials": {"repeated_questions._denies_or_asks": lambda sentence: False},
+    "repeated: answered elsewhere": {
+        "repeated_questions.RepeatedQuestions._read_elsewhere": lambda self, scores: [],
+    },
+    "repeated: one asking is listed": {
+        "repeated_questions.RepeatedQuestions._add_asking": lambda self, *arguments: None,
+    },
+    "repeated: fewer shared pairs": {"repeated_questions._MIN_SHARED_PAIRS": 0.5},
+    "repeated: more shared keywords": {"repeated_questions._MIN_SHARED_WITH_KEYWORDS": 0.5},
+    "newer: if named": {"repeated_questions._MIN_SHARE_IF_NAMED": 0.6},
+    "newer: by one word": {"repeated_questions._MIN_SHARE_BY_ONE_WORD": 0.6},
+    "newer: without spaces": {"repeated_questions._MIN_SHARE_UNSPACED": 0.6},
+    "newer: not of the past": {"legs.words.names_the_past": lambda text: False},
+}
 _BY_WORDS = relevance.FLOOR_BY_WORDS
 FLOOR: Mapping[str, Mapping[str, Any]] = {
     "floor: everyday words": {"relevance.EVERYDAY": frozenset()},
     "floor: two words": {"relevance.MIN_WORDS": 1},
+    "floor: asked before": {"relevance.ASKED_BEFORE": ""},
+    "floor: newer statements": {"relevance.NEWER_STATEMENT": "", "relevance.OLDER_STATEMENT": ""},
+    "floor: neighbours": {"relevance._NEIGHBOURS": 0},
+    "floor: three hits": {"relevance._MAX_MEASURED": 1},
     **{
         f"floor: {name}": {"relevance.FLOOR_BY_WORDS": replace(_BY_WORDS, weights={**_BY_WORDS.weights, name: 0.0})}
         for name, weight in _BY_WORDS.weights.items()
@@ -61,6 +99,7 @@ FLOOR: Mapping[str, Mapping[str, Any]] = {
 }
 RULES = {
     **RANKING,
+    **PARTS_OF_RULES,
     **FLOOR,
     "all rules of ranking": {name: value for rule in RANKING.values() for name, value in rule.items()},
 }
@@ -99,8 +138,9 @@ def measure_sets(sets: Iterable[OpenSet]) -> Figures:
 
 def choose_questions(data: dict[str, Any], count: int) -> dict[str, Any]:
     """A set with this many of its questions, evenly spread, and the stores that they need."""
-    step = max(1, len(data["queries"]) // count)
-    chosen = data["queries"][::step][:count]
+    questions = data["queries"]
+    count = min(count, len(questions))
+    chosen = [questions[number * len(questions) // count] for number in range(count)]
     needed = {question["store"] for question in chosen}
     stores = [store for store in data["stores"] if store["id"] in needed]
     return {**data, "queries": chosen, "stores": stores}
