@@ -43,7 +43,7 @@ _MONTHS = (
     "november|novembre|noviembre", "december|dezember|décembre|diciembre",
 )  # fmt: skip
 _MONTH_OF = {name: place for place, names in enumerate(_MONTHS, 1) for name in names.split("|")}
-_MONTH = "(?:" + "|".join(sorted(_MONTH_OF, key=len, reverse=True)) + ")"
+MONTH = "(?:" + "|".join(sorted(_MONTH_OF, key=len, reverse=True)) + ")"
 _NUMBER_WORDS = (
     "zero null cero zéro 零", "", "two zwei deux dos 两 二 twice zweimal", "three drei trois tres 三 thrice dreimal",
     "four vier quatre cuatro 四", "five fünf cinq cinco 五", "six sechs seis 六", "seven sieben sept siete 七",
@@ -83,9 +83,9 @@ _TOKEN = re.compile(
     |(?P<url>\w+://\S*[\w/])
     |(?P<iso>\d{{4}}-\d\d(?:-\d\d)?(?![\w-]))
     |(?P<east>\d{{4}}年\d{{1,2}}月(?:\d{{1,2}}日)?)
-    |(?P<day>\b\d{{1,2}})(?:st|nd|rd|th|\.)?(?:\ (?:of|de))?\ (?P<month>{_MONTH})\b
+    |(?P<day>\b\d{{1,2}})(?:st|nd|rd|th|\.)?(?:\ (?:of|de))?\ (?P<month>{MONTH})\b
       (?:,?(?:\ (?:of|de))?\ (?P<year>\d{{4}}))?
-    |(?P<month2>\b{_MONTH})\ (?P<day2>\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)(?:,?\ (?P<year2>\d{{4}}))?
+    |(?P<month2>\b{MONTH})\ (?P<day2>\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)(?:,?\ (?P<year2>\d{{4}}))?
     |(?P<dotted>\b\d{{1,2}}\.\d{{1,2}}\.\d{{4}}\b)
     |(?P<time>\b\d{{1,2}}(?:[:h]\d\d(?:\ ?[ap]\.?m\b\.?)?|\ ?[ap]\.?m\b\.?|\ Uhr\b))
     |(?P<path>(?:~|\.{{0,2}})/[\w~.@/*+-]*[\w/*]|\b[\w.@*-]+/(?:[\w@.*/+-]*[\w*/])?|\b[A-Z]:\\\S+|(?<![\w-])--?[a-z][\w-]+

@@ -2,7 +2,8 @@
 
 The rules prefer missing a pair to touching two entries that both hold. Two entries are compared by their words without
 verbs that only join, such as "uses" and "lives in", which count by their class. An entry is superseded where one value
-of the same subject and attribute differs, or where the newer one says so ("no longer", "moved to", "instead of").
+of the same subject and attribute differs, or where the newer one says so ("no longer", "moved to", "instead of"). An
+ordinary word as a value ("is weekly", "is on Monday") is replaced only where the newer one says that something changed.
 """
 
 import re
@@ -11,10 +12,10 @@ from dataclasses import field
 from typing import Literal
 
 from memoranda.memory.curated.operations import shared_ends
-from memoranda.search.index.related_words import opposite_words
+from memoranda.search.index.related_words import opposite_words, related_words
 from memoranda.search.index.stemmer import stem
 from memoranda.support.lazy_dataclass import dataclass
-from memoranda.upkeep.curator.clauses import Word, clauses_of, words_of
+from memoranda.upkeep.curator.clauses import MONTH, Word, clauses_of, words_of
 from memoranda.upkeep.curator.missing_facts import missing_facts
 
 Relation = Literal["same", "contained", "contains", "superseded"]
@@ -80,6 +81,24 @@ weekly daily monthly
 red green blue
 morning evening
 """
+# Of each line a newer value replaces an older one where a change is said; related words has the English ones.
+_SERIES_WORDS = """
+montag dienstag mittwoch donnerstag freitag samstag sonntag
+lundi mardi mercredi jeudi vendredi samedi dimanche
+lunes martes miércoles jueves viernes sábado domingo
+"""
+_SERIES = [
+    frozenset(word.key for each in line.split() for word in words_of(each, language="other"))
+    for line in _SERIES_WORDS.strip().splitlines()
+]
+# A person or a project has several of these at a time: "Hobby: chess".
+_LISTED_WORDS = """
+note todo tip bug reminder hobby allergy language skill task rule idea link friend child pet dependency goal warning
+fact example issue important
+"""
+_LISTED = frozenset(_LISTED_WORDS.split())
+_KEYED = re.compile(r"\W*(?P<key>[^\W\d][^:.;,]{0,40}):\s+(?P<value>[^:;,]{1,60})")
+_IN_PROJECT = re.compile(r"\s+(?:in|of|for) (?:this|the|our) (?:repo|repository|project|codebase)\b", _I)
 _ATTRIBUTE = r"(?P<attribute>[^\W\d_][\w-]*(?: [^\W\d_][\w-]*){0,2}?)"
 _EXCLUSIVE = [frozenset(map(stem, line.split())) for line in _EXCLUSIVE_WORDS.strip().splitlines()]
 # Other wordings of "The port of heron is 8080."
@@ -89,7 +108,7 @@ _ATTRIBUTES = [
         r"(?:for|in) {owner},? the {attribute} is (?:called |named )?{value}\.?",
         r"{owner} uses {value} as (?:its|their|the) {attribute}\.?",
         r"{owner} has {value} as (?:its |their |the )?{attribute}\.?",
-        r"{owner}['’]s {attribute} is (?:called |named )?{value}\.?",
+        r"(?:the )?{owner}['’]s {attribute} is (?:called |named )?{value}\.?",
         r"we (?:agreed on|chose|decided on|settled on) {value} as the {attribute} (?:of|in|for) {owner}\.?",
     )
 ]
@@ -109,15 +128,33 @@ _OLD_VALUE = re.compile(
     _I,
 )
 _CHANGE = re.compile(
-    r"\b(?:moved|switched|migrated|changed|renamed|replaced|instead|gezogen|umgezogen|gewechselt|umgestiegen"
+    r"\b(?:moved|switched|migrated|changed|renamed|replaced|raised|lowered|increased|reduced|extended|shortened|instead"
+    r"|erhöht|gesenkt|gezogen|umgezogen|gewechselt|umgestiegen"
     r"|déménagé|passée?s?"
     r"|changé|remplacé|mudó|cambió|pasó|ahora)\b|改用|换成|搬到|改成",
     _I,
 )
 _MOVE = re.compile(r"\b(?:moved|relocated|migrated|gezogen|umgezogen|déménagé|mudó)\b|搬到", _I)
+_SAYS_NOW = re.compile(
+    r"\b(?:now|nowadays|since|as of|jetzt|nun|inzwischen|seit|ahora|desde|maintenant|désormais|depuis)\b|现在|如今", _I
+)
+_ALSO = re.compile(r"\b(?:too|also|as well|both|another|auch|aussi|también)\b|也", _I)
+# When it changed, which is no part of the value.
+_WHEN = re.compile(
+    r"\s+(?:(?:since|as of|seit|depuis|desde)\s+[^,;.]+|from now on|ab (?:jetzt|sofort)"
+    rf"|(?:in|im|en)\s+{MONTH}(?:\s+\d{{4}})?)(?=[,;.]|$)",
+    _I,
+)
+_GONE = re.compile(
+    r"\b(?:gone|left|sold|retired|dropped|removed|deleted|replaced|over|not|no longer|was|were|weg|nicht|verkauft"
+    r"|abgeschaltet|partie?s?|vendue?s?|plus|vendid[oa]s?|ya no)\b|不再",
+    _I,
+)
+_ONE_AT_A_TIME = frozenset(("live", "work", "run", "place", "go", "own", "call", "end", "start", "meet", "report"))
 _NOW = r"(?:(?:now|jetzt|ahora|maintenant)\s+)?"
 _ARTICLE = (
-    r"(?:(?:the|in|on|at|by|to|auf|bei|um|am|chez|en|à|der|die|le|la|el|host|server|port|room|branch|version)\s+)*"
+    r"(?:(?:the|in|on|at|by|to|auf|bei|um|am|chez|en|à|der|die|le|la|les|el|los|las|host|server|port|room|branch"
+    r"|version)\s+)*"
 )
 # What stands before the one value of an attribute: "the deadline is", "the build takes".
 _COPULA = re.compile(
@@ -147,7 +184,7 @@ _IDENTIFIERS = re.compile(
     r"^(?:bug|ticket|issue|pr|sprint|room|chapter|order|phase|migration|step|part|page|task|raum|kapitel)s?$", _I
 )
 _CONTINUES = re.compile(
-    r"\s*[\d.,;:，；。、(]|\s+(?:and|und|et|y|in|on|at|with|as|for|to|since|called|named|by|which|who|until|mit"
+    r"\s*[\d.,;:，；。、(]|\s+(?:utc|gmt|cet|and|und|et|y|in|on|at|with|as|for|to|since|called|named|by|which|who|until|mit"
     r"|als|seit|chez|avec|con|en|par|como|de)\b",
     _I,
 )
@@ -155,6 +192,9 @@ _REPLACES = re.compile(r"\b(?:instead|rather|statt|anstatt|lieu|lugar|vez|replac
 _WHERE = re.compile(r"\b(?:in|for|on|at|with|für|auf|bei|mit|pour|dans|avec|en|para|con)\b", _I)
 _MAX_VALUE = 3
 _MIN_FORM = 5
+_CALLED = re.compile(r"\b(?:called|named|heißt|s['’]appelle|se llama)\s+$", _I)
+_PLACE = re.compile(r"\b(in|on|at|by|to|bei|chez)\s+(?:(?:the|der|die|la|le|el)\s+)?$", _I)
+_AND = re.compile(r"\b(?:and|or|und|oder|et|ou|y|o)\b|[,;和]", _I)
 _COUNTED = re.compile(r"\b(?:has|have|needs?|requires?|keeps?|hat|braucht|a|tiene)\s+(?:now\s+)?$", _I)
 _NUMBERED = re.compile(r"\b(?:port|version|puerto)\s+$", _I)
 _PAST = re.compile(
@@ -165,7 +205,7 @@ _PAST = re.compile(
     _I,
 )
 _LIMITS = re.compile(
-    r"\b(?:if|when|unless|except|only|but|without|not|no|never|wenn|nur|außer|nicht|kein\w*|si|sauf|seulement"
+    r"(?<!-)\b(?:if|when|unless|except|only|but|without|not|no|never|wenn|nur|außer|nicht|kein\w*|si|sauf|seulement"
     r"|sans|cuando|solo"
     r"|sólo|salvo|sin|while|(?:before|after|until|during)(?! (?:on )?\d{4}-))\b|如果|除|只|不|没",
     _I,
@@ -174,8 +214,9 @@ _LIMITS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """An entry as its words in order, who or what it is about, and the classes of its verbs."""
+    """An entry as its words in order, who or what it is about, and the classes of its verbs; `text` is plainer."""
 
+    original: str
     text: str
     words: tuple[Word, ...]
     subject: str
@@ -189,9 +230,15 @@ class _Claim:
 
 def _claim(text: str) -> _Claim:
     verbs: set[str] = set()
-    subject = ""
+    original = text
+    text = re.sub(r"\btime zone\b", "timezone", re.sub(r"`([\w-]+)`", r"\1", text), flags=_I)
+    without_project = _IN_PROJECT.sub("", text)
+    subject = "" if without_project == text else "project"
+    text = without_project
     if found := next(filter(None, (form.fullmatch(text) for form in _ATTRIBUTES)), None):
-        text = f"The {found['attribute']} of {found['owner']} is {found['value']}."
+        owner = _SUBJECT_OF.get(stem(found["owner"].lower()), "")
+        subject = subject or owner
+        text = f"The {found['attribute']}{'' if owner else ' of ' + found['owner']} is {found['value']}."
     text = _DISLIKE.sub("does not like", text)
     for name, pattern in _CJK_WORDS.items():
         if re.search(pattern, text):
@@ -203,7 +250,7 @@ def _claim(text: str) -> _Claim:
     words: list[Word] = []
     for word in language_words:
         key = word.key
-        if key in _SUBJECT_OF and not words and not subject:
+        if key in _SUBJECT_OF and not words and subject in ("", _SUBJECT_OF[key]):
             subject = _SUBJECT_OF[key]
         elif word.kind in ("word", "name") and (verb := _CLASS_OF.get(word.text.lower())):
             verbs.add(verb)
@@ -211,7 +258,7 @@ def _claim(text: str) -> _Claim:
             words.append(word._replace(key=key))
     if _CHANGE.search(text):
         verbs.add(_WILD)
-    return _Claim(text, tuple(words), subject, frozenset(verbs), tuple(_key(word) for word in words))
+    return _Claim(original, text, tuple(words), subject, frozenset(verbs), tuple(_key(word) for word in words))
 
 
 def _key(word: Word) -> str:
@@ -268,9 +315,9 @@ def _is_contained(part: _Claim, whole: _Claim) -> bool:
     if count >= len(whole.keys) or part.verbs - whole.verbs or _WILD in whole.verbs:
         return False
     if whole.keys[:count] == part.keys:
-        begin = part.text.rstrip(" .!。")
-        is_prefix = whole.text.lower().startswith(begin.lower())
-        rest = whole.text[len(begin) :] if is_prefix else _text_behind(whole, count)
+        begin = part.original.rstrip(" .!。")
+        is_prefix = whole.original.lower().startswith(begin.lower())
+        rest = whole.original[len(begin) :] if is_prefix else _text_behind(whole, count)
         return _adds(rest) and not _LIMITS.search(rest) and not _loses(part.text, whole.text)
     clauses = [_claim(clause.text) for clause in clauses_of(whole.text)]
     return len(clauses) > 1 and any(
@@ -291,33 +338,68 @@ def _adds(rest: str) -> bool:
 
 
 def _is_superseded(old: _Claim, new: _Claim) -> bool:
-    if _denies(old, new):
+    if _denies(old, new) or _has_new_value(old, new) or _says_what_became_of(old, new):
         return True
-    named = _OLD_VALUE.finditer(new.text)
-    for match in named:
+    for match in _OLD_VALUE.finditer(new.text):
         phrase = next(group for group in match.groups() if group)
-        values = {_key(word) for word in _claim(phrase).words}
-        rest = [key for key in old.keys if key not in values]
-        if values and values & old.values and all(key in new.values for key in rest) and _changes(new):
+        values = {key for word in _claim(phrase).words for key in (word.key, _key(word))}
+        rest = [_key(word) for word in old.words if not {word.key, _key(word)} & values]
+        if len(rest) == len(old.words) or not _changes(new):
+            continue
+        if all(key in new.values for key in rest):
             return True
-    return _has_new_value(old, new)
+        # "My editor is vim", and "I switched from vim to helix".
+        target = _claim(new.text[match.end() :]).values
+        if target and new.values <= values | target | old.values and _COPULA.search(old.text.partition(phrase)[0]):
+            return True
+    dated = _WHEN.sub("", new.text)
+    return dated != new.text and _has_new_value(old, _claim(dated), says_change=_says_change(new))
 
 
 def _changes(new: _Claim) -> bool:
     return bool(_CHANGE.search(new.text) or _REPLACES.search(new.text))
 
 
+def _says_change(new: _Claim) -> bool:
+    """Whether the newer says that something is not as it was."""
+    return bool(_SAYS_NOW.search(new.text) or _changes(new)) and not _ALSO.search(new.text)
+
+
 def _denies(old: _Claim, new: _Claim) -> bool:
-    """Whether the newer says that the older no longer holds: its words again, denied."""
-    match = _NO_LONGER.search(new.text)
-    if match is None or _NO_LONGER.search(old.text):
+    """Whether the newer says that the older no longer holds: its words again, denied, or the first of them."""
+    if _NO_LONGER.search(old.text) or not _NO_LONGER.search(new.text):
         return False
-    known = [key for key in new.keys if key in old.values]
-    return len(known) == len(old.keys) and set(known) == old.values
+    if [key for key in new.keys if key in old.values] == list(old.keys):
+        return True
+    for part in _parts(new.text):
+        if _NO_LONGER.search(part):
+            denied = _claim(part).values
+            if denied == old.values:
+                return True
+            if old.keys[0] in denied and denied <= old.values and not _AND.search(old.text):
+                return True
+    return False
 
 
-def _has_new_value(old: _Claim, new: _Claim) -> bool:
+def _parts(text: str) -> list[str]:
+    return [part for part in re.split(r"[,;，；。]\s*|\.\s+", text) if part]
+
+
+def _says_what_became_of(old: _Claim, new: _Claim) -> bool:
+    """Whether the newer has another value, and says that the old one is over: "Tests run with nox, tox is gone"."""
+    first, *rest = _parts(new.text)
+    now = _claim(first)
+    head, tail = shared_ends(old.keys, now.keys)
+    before, after = (set(keys[head : len(keys) - tail]) for keys in (old.keys, now.keys))
+    farewell = [part for part in rest if _GONE.search(part) and before <= _claim(part).values]
+    return bool(head and before and after and farewell and _agree(old, now))
+
+
+def _has_new_value(old: _Claim, new: _Claim, *, says_change: bool | None = None) -> bool:
     """Whether the words of both are the same but for one value, of an attribute that has one value at a time."""
+    keyed = [_KEYED.fullmatch(claim.text.rstrip(" .")) for claim in (old, new)]
+    if keyed[0] and keyed[1] and keyed[0]["key"].lower() == keyed[1]["key"].lower():
+        return not _is_list(keyed[0]["key"]) and old.keys != new.keys
     if bool(_LIMITS.search(old.text)) != bool(_LIMITS.search(new.text)) or _PAST.search(old.text):
         return False
     kept = new.words
@@ -331,14 +413,63 @@ def _has_new_value(old: _Claim, new: _Claim) -> bool:
     if any(_is_two_things(claim, value) for claim, value in zip((old, new), values, strict=True)):
         return False
     one, two = values[0][0], values[1][0]
-    if len(values[0]) == len(values[1]) == 1 and _exclude_each_other(one, two):
+    if all(len(value) == 1 or _is_with_version(value) for value in values) and _exclude_each_other(one, two):
         return _agree(old, new) or _WILD in new.verbs
+    if says_change is None:
+        says_change = _says_change(new)
+    if says_change and len(values[0]) == len(values[1]) == 1 and _replaces_word(old, new, (one, two)):
+        return True
     kinds = [{word.kind for word in value} for value in values]
     # A name has no capital in scripts without them.
     has_words = any("word" in kind for kind in kinds) and (one.key.isascii() or "是" not in old.text)
-    if has_words or not kinds[0] & kinds[1]:
+    is_named = all(_CALLED.search(text) for text in _texts_before(old, new, (one, two)))
+    if (has_words and not is_named) or not (kinds[0] & kinds[1] or is_named):
         return False
     return _is_single_valued(old, new, (one, two), old.words[:head], old.words[len(old.words) - tail :] if tail else ())
+
+
+def _is_with_version(value: Sequence[Word]) -> bool:
+    """Whether a value is a name and the number behind it: "MySQL 8"."""
+    name, number = value[0], value[-1]
+    return len(value) == 2 and number.kind == "number" and number.at == name.at + len(name.text) + 1
+
+
+def _is_list(key: str) -> bool:
+    """Whether several entries with a key may hold: "Languages: Polish", "Note: …"."""
+    last = key.rsplit(maxsplit=1)[-1]
+    is_plural = last.islower() or last.istitle()
+    return key.lower() in _LISTED or (is_plural and re.search(r"[^sui]s$", last.lower()) is not None)
+
+
+def _texts_before(old: _Claim, new: _Claim, values: tuple[Word, Word]) -> tuple[str, str]:
+    """What stands in each text before its value, which begins where its token does: "555-1234"."""
+    found = (
+        re.sub(r"[A-Za-z0-9.@+/_-]*$", "", claim.text[: claim.text.find(word.text)])
+        for claim, word in zip((old, new), values, strict=True)
+    )
+    before, after = found
+    return before, after
+
+
+def _same_place(before: str, after: str) -> bool:
+    """Whether two values may be of one attribute: a server is in Frankfurt and on NixOS."""
+    places = [_PLACE.search(text) for text in (before, after)]
+    return not (places[0] and places[1]) or places[0][1].lower() == places[1][1].lower()
+
+
+def _replaces_word(old: _Claim, new: _Claim, values: tuple[Word, Word]) -> bool:
+    """Whether a newer word stands where the older one stood, and both are of one kind: days, ranks, names."""
+    one, two = values
+    if old.verbs - _ONE_AT_A_TIME or new.verbs - _ONE_AT_A_TIME - {_WILD}:
+        return False
+    before, after = _texts_before(old, new, values)
+    if not _same_place(before, after) and _WILD not in new.verbs:
+        return False
+    if not old.verbs and not (_COPULA.search(before) and (_COPULA.search(after) or _LEADS.search(after))):
+        return False
+    is_related = two.key in related_words(one.key) or any({one.key, two.key} <= line for line in _SERIES)
+    are_names = "name" in (one.kind, two.kind) and not opposite_words(one.key) and not opposite_words(two.key)
+    return is_related or (are_names and one.text.islower() == two.text.islower())
 
 
 def _is_two_things(claim: _Claim, value: Sequence[Word]) -> bool:
@@ -354,7 +485,9 @@ def _is_single_valued(
     old: _Claim, new: _Claim, values: tuple[Word, Word], head: Sequence[Word], tail: Sequence[Word]
 ) -> bool:
     """Whether the words before the value lead to the one value of an attribute."""
-    before, after = (claim.text[: claim.text.find(word.text)] for claim, word in zip((old, new), values, strict=True))
+    before, after = _texts_before(old, new, values)
+    if not _same_place(before, after) and _WILD not in new.verbs:
+        return False
     is_number = values[0].kind == "number"
     is_thing = re.match(r"\W*(?:the|our|my|der|die|das|le|la|el)\b", old.text, _I)
     has_attribute = bool(head and is_thing) or any(word.kind == "word" for word in (*head, *tail))
