@@ -40,6 +40,9 @@ def _providers(memory: Memory) -> list[dict[str, Any]]:
 
     outbox = Outbox(memory.home.root, server_url=memory.services.server_url)
     try:
+        for name in memory.config.providers:
+            # The process that recorded a turn may have ended before it was queued.
+            outbox.catch_up(name, memory.user or "")
         backlogs = {name: outbox.backlog(name) for name in memory.config.providers}
     finally:
         outbox.close()
