@@ -165,6 +165,21 @@ def test_the_prompt_of_an_agent_has_curated_memory_after_its_own_text(memory: me
     assert [row["id"] for row in memory.sessions.list_sessions_rich()] == ["langgraph:t"]
 
 
+@pytest.mark.parametrize("namespace", [("users.ana",), ("users", ""), ("users", 1)])
+def test_a_batch_refuses_what_the_methods_refuse(memory: memoranda.Memory, namespace: Any) -> None:
+    """LangGraph allows no dot in a label; of a batch with such an operation nothing is carried out."""
+    store = MemorandaStore(memory)
+    for op in (
+        GetOp(namespace, "k"),
+        PutOp(namespace, "k", {"a": 1}),
+        SearchOp(namespace),
+        ListNamespacesOp((MatchCondition("prefix", namespace),)),
+    ):
+        with pytest.raises(InvalidNamespaceError):
+            store.batch([PutOp(("users",), "k", {"a": 1}), op])
+    assert store.get(("users",), "k") is None
+
+
 def test_items_of_its_own_store_are_found_after_an_import(memory: memoranda.Memory, tmp_path: Path) -> None:
     """Our store answers for an imported file as LangGraph's own store does, times included."""
     sqlite = pytest.importorskip("langgraph.store.sqlite", reason="langgraph-checkpoint-sqlite is not installed")

@@ -1,7 +1,8 @@
 """Runs the blocking calls of adapters outside the event loop of their framework."""
 
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from memoranda.api.aio.threads import WorkerThreads
 
@@ -20,3 +21,16 @@ async def run_to_end(function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kw
 async def read(function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs) -> _R:
     """Run a call that changes nothing; a cancellation takes effect at once."""
     return await _threads.read(function, *args, **kwargs)
+
+
+def asynchronous(
+    method: Callable[Concatenate[Any, _P], _R], run: Callable[..., Coroutine[Any, Any, Any]] = run_to_end
+) -> Callable[Concatenate[Any, _P], Coroutine[Any, Any, _R]]:
+    """The asynchronous form of a method, with its parameters and its docstring; `run` is one of the above."""
+
+    @wraps(method)
+    async def call(self: Any, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        result: _R = await run(method, self, *args, **kwargs)
+        return result
+
+    return call

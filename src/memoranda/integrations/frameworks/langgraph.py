@@ -10,7 +10,6 @@ langgraph installs (extra `langgraph`).
 import random
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any, assert_never, cast
 
 from langchain_core.messages import BaseMessage
@@ -29,6 +28,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.store.base import (
     BaseStore,
     GetOp,
+    InvalidNamespaceError,
     Item,
     ListNamespacesOp,
     MatchCondition,
@@ -70,14 +70,14 @@ class MemorandaStore(BaseStore):
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Carry out operations: reads see what was stored before, and all writes are one transaction after them."""
         operations = list(ops)
+        for op in operations:
+            _check_labels(op)
         results = [None if isinstance(op, PutOp) else self._read(op) for op in operations]
         if changes := [_change(op) for op in operations if isinstance(op, PutOp)]:
             self._memory.items.write(changes)
         return results
 
-    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Carry out operations outside the event loop; a cancellation takes effect when they have ended."""
-        return await blocking_calls.run_to_end(self.batch, list(ops))
+    abatch = blocking_calls.asynchronous(batch)
 
     def _read(self, op: GetOp | SearchOp | ListNamespacesOp) -> Result:
         items = self._memory.items
@@ -106,6 +106,17 @@ class MemorandaStore(BaseStore):
         matching = [each for each in found if all(_matches(each, condition) for condition in conditions)]
         cut = dict.fromkeys(each[: op.max_depth] for each in matching)
         return list(cut)[op.offset : op.offset + op.limit]
+
+
+def _check_labels(op: Op) -> None:
+    """Refuse the namespaces that `put` and the other methods refuse, also if a caller passes operations to `batch`."""
+    if isinstance(op, ListNamespacesOp):
+        namespaces: Sequence[Sequence[str]] = [condition.path for condition in op.match_conditions or ()]
+    else:
+        namespaces = [op.namespace_prefix if isinstance(op, SearchOp) else op.namespace]
+    for label in (label for namespace in namespaces for label in namespace):
+        if not isinstance(label, str) or not label or "." in label:
+            raise InvalidNamespaceError(f"A label is text that is not empty and has no dot, not {label!r}.")
 
 
 def _matches(namespace: Sequence[str], condition: MatchCondition) -> bool:
@@ -266,10 +277,6 @@ class MemorandaSaver(BaseCheckpointSaver[str]):
         last = 0 if current is None else current if isinstance(current, int) else int(current.split(".")[0])
         return f"{last + 1:032}.{random.random():016}"
 
-    async def aget_tuple(self, config: "RunnableConfig") -> CheckpointTuple | None:
-        """`get_tuple` outside the event loop."""
-        return await blocking_calls.read(self.get_tuple, config)
-
     async def alist(
         self,
         config: "RunnableConfig | None",
@@ -283,43 +290,14 @@ class MemorandaSaver(BaseCheckpointSaver[str]):
         while (each := await blocking_calls.read(next, found, None)) is not None:
             yield each
 
-    async def aput(
-        self,
-        config: "RunnableConfig",
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> "RunnableConfig":
-        """`put` outside the event loop; a cancellation takes effect when it has ended."""
-        return await blocking_calls.run_to_end(self.put, config, checkpoint, metadata, new_versions)
-
-    async def aput_writes(
-        self, config: "RunnableConfig", writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """`put_writes` outside the event loop."""
-        await blocking_calls.run_to_end(self.put_writes, config, writes, task_id, task_path)
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        """`delete_thread` outside the event loop."""
-        await blocking_calls.run_to_end(self.delete_thread, thread_id)
-
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """`copy_thread` outside the event loop."""
-        await blocking_calls.run_to_end(self.copy_thread, source_thread_id, target_thread_id)
-
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """`delete_for_runs` outside the event loop."""
-        await blocking_calls.run_to_end(self.delete_for_runs, run_ids)
-
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """`prune` outside the event loop."""
-        await blocking_calls.run_to_end(partial(self.prune, strategy=strategy), thread_ids)
-
-    async def aget_delta_channel_history(
-        self, *, config: "RunnableConfig", channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        """`get_delta_channel_history` outside the event loop."""
-        return await blocking_calls.read(partial(self.get_delta_channel_history, config=config, channels=channels))
+    aget_tuple = blocking_calls.asynchronous(get_tuple, blocking_calls.read)
+    aget_delta_channel_history = blocking_calls.asynchronous(get_delta_channel_history, blocking_calls.read)
+    aput = blocking_calls.asynchronous(put)
+    aput_writes = blocking_calls.asynchronous(put_writes)
+    adelete_thread = blocking_calls.asynchronous(delete_thread)
+    acopy_thread = blocking_calls.asynchronous(copy_thread)
+    adelete_for_runs = blocking_calls.asynchronous(delete_for_runs)
+    aprune = blocking_calls.asynchronous(prune)
 
     def _thread(self, thread_id: str) -> RecordedSession:
         return RecordedSession.of(self._memory, THREADS, thread_id)
