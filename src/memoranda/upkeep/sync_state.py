@@ -1,7 +1,7 @@
 """What a home knows about its synchronisation, in tables of `home.db`: versions by digest, no text but in conflicts.
 
-The versions of sessions and messages are in the record. A run reads these tables once and writes what it has changed in
-short transactions, so that no other part of the home waits for it; a lock file lets one run at a time.
+The versions of sessions, messages and items are in the record. A run reads these tables once and writes what it has
+changed in short transactions, so that no other part of the home waits for it; a lock file lets one run at a time.
 """
 
 import json
@@ -27,10 +27,10 @@ _BUNDLES = Table(
 )
 _THINGS = Table(
     "sync_things",
-    "One row per entry, order of entries, file of a skill, proposal, fact and item, also of removed ones.",
+    "One row per entry, order of entries, file of a skill, proposal and fact, also of removed ones.",
     (
         Column("name", "text", "PRIMARY KEY", "Its kind, a colon, and its name that all machines share."),
-        Column("version", "text", "NOT NULL", "The name of its version; of an item, when it was last written."),
+        Column("version", "text", "NOT NULL", "The name of its version."),
         Column("digest", "text", "NOT NULL", "A digest of its content; empty if it is gone."),
         Column("replaced", "text", "NOT NULL", "The versions that it replaced, as a JSON list."),
         Column("forgotten", "integer", "NOT NULL", "1: it was not removed but forgotten."),

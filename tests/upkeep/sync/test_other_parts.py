@@ -302,3 +302,29 @@ def test_the_history_of_an_item_has_the_versions_of_both_machines(pair: list[Mac
     sync_all(pair, 2)
     assert a.db.items.get(("n",), "k") is None
     assert a.sync().sent == b.sync().sent == {}
+
+
+def test_an_item_is_sent_only_when_it_changed_here(pair: list[Machine]) -> None:
+    """What is the same as before, or came from the other machine, is not sent again."""
+    a, b = pair
+    for key in ("k1", "k2"):
+        a.db.items.put(("n",), key, {"value": 1})
+    sync_all(pair, 2)
+    assert a.sync().sent == b.sync().sent == {}
+    a.db.items.put(("n",), "k2", {"value": 2})
+    assert a.sync().sent == {"items": 1}
+    assert (b.sync().received, b.report.sent) == ({"items": 1}, {})
+
+
+def test_a_removed_item_is_removed_elsewhere_unless_it_was_written_since(pair: list[Machine]) -> None:
+    """Removed with its history, because its name was forgotten."""
+    a, b = pair
+    for key in ("zanzibar one", "zanzibar two"):
+        a.db.items.put(("n",), key, {"value": 1})
+    sync_all(pair, 2)
+    a.memory.forget(text="zanzibar")
+    b.db.items.put(("n",), "zanzibar two", {"value": 2})
+    sync_all(pair, 3)
+    assert a.contents() == b.contents()
+    assert [item.key for item in b.db.items.list_items(("n",))] == ["zanzibar two"]
+    assert a.sync().sent == b.sync().sent == {}

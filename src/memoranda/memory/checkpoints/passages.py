@@ -7,7 +7,7 @@ user can be deleted. A thread whose name has the text is deleted as a whole.
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from memoranda.memory.checkpoints.schema import CHECKPOINTS, SEALED, TABLES, VALUES, WRITES
@@ -15,6 +15,7 @@ from memoranda.memory.checkpoints.store import CheckpointStore, Serialized, chec
 from memoranda.memory.checkpoints.threads import delete_threads
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
+from memoranda.storage.sqlite.stored_texts import paged_rows
 from memoranda.support.text_matcher import TextMatcher, byte_pattern
 
 _PAGE = 100
@@ -42,8 +43,9 @@ class CheckpointPassages:
         engine, pattern = self._store.engine, _pattern_of(matcher)
         found: dict[str, int] = {}
         for table, column in _OPAQUE:
-            for _, thread_id, value in self._rows(engine, table.name, column):
-                if count := len(pattern.findall(value.lower())):
+            statement = f"SELECT id, thread_id, {column} FROM {table.name} WHERE user_id = ? AND id > ?"
+            for _, thread_id, value in paged_rows(engine, statement, (self._store.user,), _PAGE):
+                if count := len(pattern.findall(bytes(value).lower())):
                     found[thread_id] = found.get(thread_id, 0) + count
         named = {each for each in self._threads(engine) if matcher.found_in(each)}
         return [ThreadPassages(each, found.get(each, 1), each in named) for each in sorted({*found, *named})]
@@ -73,19 +75,6 @@ class CheckpointPassages:
                 )
             ]
         return sorted(set(rows))
-
-    def _rows(self, engine: Engine, table: str, column: str) -> Iterator[tuple[int, str, bytes]]:
-        last = 0
-        while True:
-            with engine.reading() as connection:
-                page = connection.execute(
-                    f"SELECT id, thread_id, {column} FROM {table} WHERE user_id = ? AND id > ? ORDER BY id LIMIT ?",
-                    (self._store.user, last, _PAGE),
-                ).fetchall()
-            yield from ((number, thread_id, bytes(value)) for number, thread_id, value in page)
-            if len(page) < _PAGE:
-                return
-            last = page[-1][0]
 
     def _overwrite(self, connection: Connection, thread_id: str, pattern: re.Pattern[bytes]) -> None:
         owner = (self._store.user, thread_id)

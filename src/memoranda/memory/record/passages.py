@@ -31,7 +31,7 @@ from memoranda.memory.record.system_prompts import select_list, update_columns
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
-from memoranda.storage.sqlite.stored_texts import readable_rows
+from memoranda.storage.sqlite.stored_texts import paged_rows, readable_rows
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.shorten import shorten_end
 from memoranda.support.text_matcher import TextMatcher
@@ -133,37 +133,29 @@ class Passages(StorePart):
         return changed
 
     def _message_changes(self, matcher: TextMatcher) -> Iterator[_Change]:
-        last = 0
-        while True:
-            with self._engine.reading() as connection:
-                rows = self._messages(connection, "m.id > ? ORDER BY m.id LIMIT ?", (last, _READ_BATCH))
-            for row in rows:
-                if matcher.may_be_in("\n".join([value for value in row if isinstance(value, str)])):
-                    change = _message_change(_as_fields(row), matcher)
-                    if change is not None:
-                        yield change
-            if len(rows) < _READ_BATCH:
-                return
-            last = rows[-1][0]
+        statement, values = self._select_messages("m.id > ?", ())
+        for row in paged_rows(self._engine, statement, values, _READ_BATCH):
+            if matcher.may_be_in("\n".join([value for value in row if isinstance(value, str)])):
+                change = _message_change(_as_fields(row), matcher)
+                if change is not None:
+                    yield change
 
-    def _messages(self, connection: Connection, condition: str, values: Sequence[Any]) -> list[Sequence[Any]]:
+    def _select_messages(self, condition: str, values: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
         # By the ids of messages: through the sessions of a user, every batch would read and sort all of them.
         in_scope = self._scope.condition(self._dialect.unindexed("sessions"))
-        rows = readable_rows(
-            connection,
+        statement = (
             f"SELECT {', '.join(f'm.{name}' for name in _READ_COLUMNS)}, CASE WHEN m.content_format = '{SAME}'"
             " THEN original.content_format ELSE m.content_format END,"
             f" sessions.ended_at IS NULL FROM messages m JOIN sessions ON sessions.id = m.session_id {JOIN_ORIGINAL}"
-            f" WHERE {in_scope} AND {condition}",
-            (*self._scope.values, *values),
+            f" WHERE {in_scope} AND {condition}"
         )
-        return list(rows)
+        return statement, (*self._scope.values, *values)
 
     def _replace_messages(self, ids: Sequence[int], matcher: TextMatcher) -> int:
-        condition, values = self._dialect.one_of("m.id", ids)
+        selected = self._select_messages(*self._dialect.one_of("m.id", ids))
         first: dict[str, int] = {}
         with self._engine.writing() as connection:
-            rows = self._messages(connection, condition, values)
+            rows = list(readable_rows(connection, *selected))
             found = (_message_change(_as_fields(row), matcher) for row in rows)
             changes = [change for change in found if change is not None and change.columns]
             with resealed(connection, [change.message_id for change in changes]):
@@ -284,7 +276,7 @@ def _replace_stored(name: str, value: str, matcher: TextMatcher) -> tuple[str, i
 
 
 _PAGE = 500
-_SELECT = f"SELECT items.item_id, {', '.join(f'items.{name}' for name in COLUMNS)} FROM memory_items AS items"
+_SELECT = f"SELECT {', '.join(f'items.{name}' for name in COLUMNS)}, items.item_id FROM memory_items AS items"
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,30 +363,18 @@ class ItemPassages(StorePart):
         """Keep damaged versions as they are now: their checksums are computed again."""
         with self._engine.writing() as connection:
             for number in ids:
-                for _, *values in list(readable_rows(connection, f"{_SELECT} WHERE items.id = ?", (number,))):
+                for *values, _ in list(readable_rows(connection, f"{_SELECT} WHERE items.id = ?", (number,))):
                     _seal_item(connection, number, ItemRow(*values)._asdict())
 
     def _rows(self) -> Iterator[tuple[str, ItemRow]]:
-        last = 0
-        while True:
-            with self._engine.reading() as connection:
-                page = list(
-                    readable_rows(
-                        connection,
-                        f"{_SELECT} WHERE {self._in_scope} AND items.id > ? ORDER BY items.id LIMIT ?",
-                        (*self._scope.values, last, _PAGE),
-                    )
-                )
-            for item_id, *values in page:
-                yield item_id, ItemRow(*values)
-            if len(page) < _PAGE:
-                return
-            last = page[-1][1]
+        statement = f"{_SELECT} WHERE {self._in_scope} AND items.id > ?"
+        for *values, item_id in paged_rows(self._engine, statement, self._scope.values, _PAGE):
+            yield item_id, ItemRow(*values)
 
 
 def _replace_in_versions(connection: Connection, item_id: str, matcher: TextMatcher) -> None:
     rows = list(readable_rows(connection, f"{_SELECT} WHERE items.item_id = ? AND items.value IS NOT NULL", (item_id,)))
-    for _, *values in rows:
+    for *values, _ in rows:
         row = ItemRow(*values)
         replaced = matcher.replace_value(decode_json(row.value or "null"))
         if replaced.count:

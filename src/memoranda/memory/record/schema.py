@@ -313,7 +313,19 @@ SYNC_RUNS = Table(
         Column("last_message", "integer", "NOT NULL", "The last message that was recorded before it."),
     ),
 )
-VERSION_TABLES = (SESSION_KEYS, SESSION_VERSIONS, MESSAGE_VERSIONS, SYNC_RUNS)
+ITEM_VERSIONS = Table(
+    "item_versions",
+    "One row per synchronised item, also of removed ones; which value is the latest is in its history.",
+    (
+        Column("item_id", "text", "PRIMARY KEY", "The id that all its versions share, on all machines."),
+        Column("written_at", "real", "NOT NULL", "When it was last written; a removal leaves what is written later."),
+        Column("gone", "integer", "NOT NULL DEFAULT 0", "1: it was removed with its history."),
+        Column("changed", "integer", "NOT NULL DEFAULT 0", "1: it was written, forgotten or removed since the run."),
+        _RUN,
+        _BUNDLE,
+    ),
+)
+VERSION_TABLES = (SESSION_KEYS, SESSION_VERSIONS, MESSAGE_VERSIONS, SYNC_RUNS, ITEM_VERSIONS)
 
 SYNC_POSITION = "sync_position"
 """The key in `state_meta` of the last message that was read for other machines; not null if changes are noted."""
@@ -341,6 +353,7 @@ _NOTE_VERSION = (
     " WHERE NOT EXISTS (SELECT 1 FROM message_versions WHERE message_id = OLD.id)",
     "UPDATE message_versions SET changed = 1 WHERE message_id = OLD.id",
 )
+_NOTE_ITEM = ("TRUE", ("UPDATE item_versions SET changed = 1 WHERE item_id = NEW.item_id",))
 
 
 def hour_of(timestamp: Any) -> int | None:
@@ -456,6 +469,8 @@ _ROW_TRIGGERS = (
         _NOTE_VERSION,
     ),
     RowTrigger("note_deleted_version", "DELETE", "messages", _WAS_SENT, _NOTE_VERSION),
+    RowTrigger("note_written_item", "INSERT", ITEMS.name, *_NOTE_ITEM),
+    RowTrigger("note_changed_item", "INSERT", ITEM_CHANGES.name, *_NOTE_ITEM),
 )
 
 _USER_OF_SESSION = "COALESCE((SELECT user_id FROM sessions WHERE id = NEW.session_id), '')"

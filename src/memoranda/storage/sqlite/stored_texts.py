@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from memoranda.storage.connection import Connection
+from memoranda.storage.engine import Engine
 
 ReplaceText = Callable[[str], tuple[str, int]]
 """Returns the text to store, and how many passages of it were replaced."""
@@ -116,6 +117,21 @@ def readable_rows(connection: Connection, statement: str, values: Sequence[Any] 
         yield from islice(connection.execute(statement, values), count, None)
     finally:
         connection.text_factory = factory
+
+
+def paged_rows(engine: Engine, statement: str, values: Sequence[Any], size: int) -> Iterator[Any]:
+    """The rows of a statement that selects an id first and ends with a condition `id > ?`, in the order of the ids.
+
+    Each page is a view of its own, so that no writer waits for a long read.
+    """
+    last = 0
+    while True:
+        with engine.reading() as connection:
+            page = list(readable_rows(connection, f"{statement} ORDER BY 1 LIMIT ?", (*values, last, size)))
+        yield from page
+        if len(page) < size:
+            return
+        last = page[-1][0]
 
 
 def _decode(stored: bytes) -> str:

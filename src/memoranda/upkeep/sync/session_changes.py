@@ -1,4 +1,4 @@
-"""Finds what changed in the sessions of this home since the last run, and writes it as records.
+"""Finds what changed in the sessions and items of this home since the last run, and writes it as records.
 
 Of the counters of a session that several machines use, each machine's own part is known, and the total is their sum.
 `base` is what a session had when it was first seen. Of its own part, each machine sends the latest value, so that
@@ -10,8 +10,10 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from memoranda.memory.record.items import encode_namespace, identify
 from memoranda.memory.record.message_rows import strip_references
 from memoranda.memory.record.session_list import COSTS, COUNTERS
+from memoranda.memory.record.transfer.items import ITEM
 from memoranda.memory.record.transfer.row_versions import MessageVersion, SessionVersion
 from memoranda.memory.record.transfer.synced_rows import NEW_FLAGS
 from memoranda.support.text_matcher import MARK
@@ -140,6 +142,23 @@ def session_records(run: Run, after: int, bundles: frozenset[str]) -> Iterator[d
             if session_id in with_messages:
                 records += _message_records(run, session_id, numbers, after, bundles)
         yield from records
+
+
+def collect_items(run: Run) -> None:
+    """Note the items that were written, forgotten or removed since the last run."""
+    run.must_rewrite |= run.db.synced_items.has_forgotten()
+    run.db.synced_items.note_changes(run.number)
+
+
+def item_records(run: Run, after: int, bundles: frozenset[str]) -> Iterator[dict[str, Any]]:
+    """The records of items that changed after a run."""
+    changed, removed = run.db.synced_items.unsent(after, bundles)
+    for item_id, written_at in removed.items():
+        yield {"t": "item", "id": item_id, "gone": True, "at": written_at, "forgotten": run.must_rewrite}
+    for exported in run.db.item_transfer.export_items(changed):
+        item = exported[ITEM]
+        item_id = identify(item["user_id"], encode_namespace(tuple(item["namespace"])), item["key"])
+        yield {"t": "item", "id": item_id, "item": item}
 
 
 def _collect_fields(run: Run, fingerprints: dict[str, str]) -> tuple[dict[str, SessionVersion], dict[str, str]]:

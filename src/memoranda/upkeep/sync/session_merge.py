@@ -1,8 +1,11 @@
-"""Merges sessions and messages of another machine into this home.
+"""Merges sessions, messages and items of another machine into this home.
 
 Every rule gives the same result on all machines, in whatever order bundles arrive: of two changes to a field the later
 one wins; of two changes to a message the one that knows the other; a deletion wins over everything. Where two machines
 have removed different texts from a message without knowing of each other, the whole text is removed.
+
+The history of an item has the versions of all machines, so the later write wins. An item that was removed as a whole,
+because its name was forgotten, is removed here, too, unless it was written since.
 """
 
 import hashlib
@@ -10,6 +13,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from memoranda.errors import SessionError
 from memoranda.memory.record.transfer.row_versions import MessageVersion, SessionVersion
 from memoranda.support.text_matcher import MARK
 from memoranda.upkeep.forgetting.sessions import delete_sessions
@@ -51,6 +55,30 @@ def merge_sessions(run: Run, records: Iterable[Record]) -> None:
         session_id = run.versions.session_of(key)
         if session_id:
             _merge_messages(run, session_id, group, numbers)
+
+
+def merge_items(run: Run, records: Iterable[Record]) -> None:
+    """Apply the items of one bundle."""
+    items = run.db.synced_items
+    for record in records:
+        if record["t"] != "item":
+            continue
+        if record.get("gone"):
+            if items.remove_item(record["id"], record["at"], run.number, run.bundle):
+                if record.get("forgotten", True):
+                    # Not because it has expired.
+                    run.has_forgotten = run.must_rewrite = True
+                run.report.count(run.report.received, "removed items")
+            continue
+        note_removed_texts(run, items.marked_values(record["id"], record["item"]))
+        try:
+            changed, forgotten = items.merge_item(record["item"], run.number, run.bundle)
+        except SessionError as error:
+            run.report.refused.append(f"item {record['item']['key'][:60]!r}: {error}")
+            continue
+        run.report.count(run.report.received, "items", int(changed))
+        if forgotten:
+            run.has_forgotten = run.must_rewrite = True
 
 
 def _delete(run: Run, keys: list[str]) -> None:

@@ -20,11 +20,10 @@ from memoranda.upkeep.sync.bundle_files import MAX_PART_BYTES, BundleFile, Folde
 from memoranda.upkeep.sync.delivery import last_number, lost_bundles, note_stored, report_waits, unread_bundles
 from memoranda.upkeep.sync.entries import collect_entries, entry_records, merge_entries
 from memoranda.upkeep.sync.forgotten_texts import forget_here, take_note
-from memoranda.upkeep.sync.item_merge import collect_items, item_records, merge_items
 from memoranda.upkeep.sync.record_check import check_records
 from memoranda.upkeep.sync.run import Run, SyncReport
-from memoranda.upkeep.sync.session_changes import collect_sessions, session_records
-from memoranda.upkeep.sync.session_merge import merge_sessions
+from memoranda.upkeep.sync.session_changes import collect_items, collect_sessions, item_records, session_records
+from memoranda.upkeep.sync.session_merge import merge_items, merge_sessions
 from memoranda.upkeep.sync.session_order import link_sessions, note_unordered, order_sessions
 from memoranda.upkeep.sync.things import (
     NOUNS,

@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
+from itertools import islice
 from typing import Any
 
 from memoranda.errors import SessionError
@@ -36,7 +37,7 @@ from memoranda.memory.record.store_part import StorePart, count_redactions
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
-from memoranda.storage.sqlite.stored_texts import readable_rows
+from memoranda.storage.sqlite.stored_texts import paged_rows, readable_rows
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.text_matcher import MARK
 
@@ -79,20 +80,21 @@ class ItemTransfer(StorePart):
 
     def iter_export(self) -> Iterator[dict[str, Any]]:
         """Every item in scope that has not expired, as JSON values, in the order of its last version."""
-        last = 0
-        while True:
+        statement = (
+            f"SELECT items.id, items.item_id FROM memory_items AS items WHERE {self._in_scope}"
+            " AND NOT EXISTS (SELECT 1 FROM memory_items later WHERE later.item_id = items.item_id"
+            " AND later.version > items.version) AND items.id > ?"
+        )
+        rows = paged_rows(self._engine, statement, self._scope.values, _PAGE)
+        return self.export_items(item_id for _, item_id in rows)
+
+    def export_items(self, item_ids: Iterable[str]) -> Iterator[dict[str, Any]]:
+        """Those of these items that have not expired, as JSON values."""
+        unread = iter(item_ids)
+        while page := list(islice(unread, _PAGE)):
             with self._engine.reading() as connection:
-                ids = connection.execute(
-                    f"SELECT items.id, items.item_id FROM memory_items AS items WHERE {self._in_scope} AND items.id > ?"
-                    " AND NOT EXISTS (SELECT 1 FROM memory_items later WHERE later.item_id = items.item_id"
-                    " AND later.version > items.version) ORDER BY items.id LIMIT ?",
-                    (*self._scope.values, last, _PAGE),
-                ).fetchall()
-                found = [self._export(connection, item_id) for _, item_id in ids]
+                found = [self._export(connection, item_id) for item_id in page]
             yield from (each for each in found if each is not None)
-            if len(ids) < _PAGE:
-                return
-            last = ids[-1][0]
 
     def export_lines(self) -> Iterator[str]:
         """The same as lines of JSON."""
@@ -293,7 +295,46 @@ class SyncedItems(StorePart):
         self._transfer = transfer
         self._on_change = on_change
 
-    def merge_item(self, item: Mapping[str, Any]) -> tuple[bool, bool]:
+    def note_changes(self, run: int) -> None:
+        """Give a run to the items that were added, changed or removed since the one before."""
+        with self._engine.writing() as connection:
+            connection.execute(
+                "INSERT INTO item_versions (item_id, written_at, run) SELECT item_id, max(updated_at), ?"
+                f" FROM memory_items AS items WHERE {self._scope.condition('items')} AND NOT EXISTS"
+                " (SELECT 1 FROM item_versions v WHERE v.item_id = items.item_id AND v.changed = 0) GROUP BY item_id"
+                " ON CONFLICT (item_id) DO UPDATE SET written_at = excluded.written_at, gone = 0, changed = 0,"
+                " run = excluded.run, bundle = ''",
+                (run, *self._scope.values),
+            )
+            connection.execute(
+                "UPDATE item_versions SET gone = 1, changed = 0, run = ?, bundle = '' WHERE changed = 1"
+                " AND NOT EXISTS (SELECT 1 FROM memory_items WHERE memory_items.item_id = item_versions.item_id)",
+                (run,),
+            )
+
+    def has_forgotten(self) -> bool:
+        """Whether one of the items that changed since the last run lacks a text that was sent."""
+        with self._engine.reading() as connection:
+            found = connection.execute(
+                "SELECT 1 FROM item_versions v JOIN memory_items i ON i.item_id = v.item_id"
+                " WHERE v.changed = 1 AND v.gone = 0 AND i.value LIKE ? LIMIT 1",
+                (f"%{MARK}%",),
+            ).fetchone()
+        return found is not None
+
+    def unsent(self, run: int, bundles: frozenset[str]) -> tuple[list[str], dict[str, float]]:
+        """The items that changed after a run, and those that were removed, with the times of their last writes.
+
+        What one of the bundles contains needs not be sent.
+        """
+        with self._engine.reading() as connection:
+            rows = connection.execute(
+                "SELECT item_id, gone, written_at, bundle FROM item_versions WHERE run > ? ORDER BY rowid", (run,)
+            ).fetchall()
+        unsent = [row for row in rows if row[3] not in bundles]
+        return [row[0] for row in unsent if not row[1]], {row[0]: row[2] for row in unsent if row[1]}
+
+    def merge_item(self, item: Mapping[str, Any], run: int, bundle: str) -> tuple[bool, bool]:
         """Merge an exported item into ours: whether it changed, and whether something was forgotten by that.
 
         Raises SessionError if the item is not valid.
@@ -303,7 +344,7 @@ class SyncedItems(StorePart):
             lock_item(self._engine, connection, item_id)
             ours = _read(connection, item_id)
             merged = _merge(ours, theirs)
-            if [_compared(row) for row in merged] == [_compared(row) for row in ours]:
+            if _compared(merged) == _compared(ours) or _was_removed(connection, item_id, theirs[-1]["updated_at"]):
                 return False, False
             connection.execute("DELETE FROM memory_items WHERE item_id = ?", (item_id,))
             last = max(len(merged), *(row["version"] for row in (*ours, *theirs)))
@@ -316,10 +357,13 @@ class SyncedItems(StorePart):
                 )
             note_item_change(connection, item_id)
             count_redactions(connection, secrets)
+            # A history that results from both must be sent, too.
+            source = bundle if _compared(merged) == _compared(theirs) else ""
+            _put_version(connection, item_id, merged[-1]["updated_at"], 0, run, source)
         if self._on_change is not None:
             self._on_change()
-        known = {_compared(row) for row in ours}
-        forgotten = any(_is_marked(row) and _compared(row) not in known for row in merged) and bool(ours)
+        known = _compared(ours)
+        forgotten = any(_is_marked(row) and _identity(row) not in known for row in merged) and bool(ours)
         return True, forgotten
 
     def marked_values(self, item_id: str, item: Mapping[str, Any]) -> list[tuple[Any, Any]]:
@@ -339,35 +383,39 @@ class SyncedItems(StorePart):
             if (row["updated_at"], row["event"]) in marked and row["value"]
         ]
 
-    def item_states(self) -> dict[str, float]:
-        """The items of the scope: the time of the last write, by id."""
-        with self._engine.reading() as connection:
-            rows = connection.execute(
-                "SELECT item_id, max(updated_at) FROM memory_items AS items WHERE"
-                f" {self._scope.condition('items')} GROUP BY item_id",
-                self._scope.values,
-            )
-            return {row[0]: row[1] for row in rows}
-
-    def item_position(self) -> tuple[int, int]:
-        """How far items have changed: the last version and the last change."""
-        with self._engine.reading() as connection:
-            (version,) = connection.execute("SELECT COALESCE(max(id), 0) FROM memory_items").fetchone()
-            (change,) = connection.execute("SELECT COALESCE(max(seq), 0) FROM item_changes").fetchone()
-        return int(version), int(change)
-
-    def remove_item(self, item_id: str, last_write: float) -> bool:
-        """Delete an item with its history, unless it was written since; whether there was one."""
+    def remove_item(self, item_id: str, last_write: float, run: int, bundle: str) -> bool:
+        """Delete an item that another machine has removed, unless it was written since; whether there was one."""
+        item_id, bundle = self._stored_names([item_id, bundle])
         with self._engine.writing() as connection:
-            row = connection.execute(
-                f"SELECT max(updated_at) FROM memory_items AS items WHERE item_id = ? AND"
+            (written,) = connection.execute(
+                "SELECT max(updated_at) FROM memory_items AS items WHERE item_id = ? AND"
                 f" {self._scope.condition('items')}",
                 (item_id, *self._scope.values),
             ).fetchone()
-            if row[0] is None or row[0] > last_write:
+            if written is not None and written > last_write:
+                # The other machines must get it again.
+                _put_version(connection, item_id, written, 0, run, "")
                 return False
             remove_item(connection, item_id)
-        return True
+            _put_version(connection, item_id, last_write, 1, run, bundle)
+        return written is not None
+
+
+def _was_removed(connection: Connection, item_id: str, written_at: float) -> bool:
+    """Whether an item was removed as a whole after a version of it was written."""
+    row = connection.execute(
+        "SELECT 1 FROM item_versions WHERE item_id = ? AND gone = 1 AND written_at >= ?", (item_id, written_at)
+    ).fetchone()
+    return row is not None
+
+
+def _put_version(connection: Connection, item_id: str, written_at: float, gone: int, run: int, bundle: str) -> None:
+    connection.execute(
+        "INSERT INTO item_versions (item_id, written_at, gone, run, bundle) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT (item_id) DO UPDATE SET written_at = excluded.written_at, gone = excluded.gone, changed = 0,"
+        " run = excluded.run, bundle = excluded.bundle",
+        (item_id, written_at, gone, run, bundle),
+    )
 
 
 def _read(connection: Connection, item_id: str) -> list[Row]:
@@ -381,14 +429,19 @@ def _merge(ours: list[Row], theirs: list[Row]) -> list[Row]:
     """The versions of both in the order of their times; of a forgotten version and its original only the first."""
     found: dict[tuple[Any, ...], Row] = {}
     for row in (*ours, *theirs):
-        found.setdefault(_compared(row), row)
+        found.setdefault(_identity(row), row)
     marked = {(row["updated_at"], row["event"]) for row in found.values() if _is_marked(row)}
     kept = [row for row in found.values() if _is_marked(row) or (row["updated_at"], row["event"]) not in marked]
     return sorted(kept, key=lambda row: (row["updated_at"], row["event"], row["value"] or ""))[-MAX_VERSIONS:]
 
 
-def _compared(row: Row) -> tuple[Any, ...]:
+def _identity(row: Row) -> tuple[Any, ...]:
     return row["updated_at"], row["event"], row["value"]
+
+
+def _compared(rows: list[Row]) -> list[tuple[Any, ...]]:
+    """What machines must agree on: all versions, but for their numbers."""
+    return [_identity(row) for row in rows]
 
 
 def _is_marked(row: Row) -> bool:
