@@ -1,6 +1,7 @@
 """The examples of the README do what it says."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,9 @@ def test_the_ten_lines_of_the_readme_find_what_the_model_answered(
     """The one block of code prints the answer that a new search finds, and both messages are in the record."""
     monkeypatch.setenv("MEMORANDA_HOME", str(tmp_path / "home"))
     (block,) = fences(ROOT / "README.md", "python")
-    exec(block, {})
+    names: dict[str, Any] = {}
+    exec(block, names)
+    names["memory"].close()
     assert capsys.readouterr().out.startswith("Take the locks in one order")
     with memoranda.open(tmp_path / "home") as memory:
         (session,) = memory.sessions.list_sessions_rich()
