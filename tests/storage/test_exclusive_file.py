@@ -22,7 +22,7 @@ from tests.forked import Forked, Say, forking
 from tests.storage.orphaned_stores import LOSSES, killed_store
 from tests.timing import wait_until
 
-pytestmark = forking
+pytestmark = [forking, pytest.mark.usefixtures("other_processes_open")]
 
 _TAKE_IT = """
 import sys
