@@ -1,5 +1,6 @@
 """A developer's mistake raises at once and says what to do; a model's mistake is answered in JSON."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 import memoranda
 from memoranda.errors import HomeError, SessionError
+from tests.conftest import unprivileged
 
 
 @pytest.fixture
@@ -175,6 +177,51 @@ def test_a_directory_with_other_files_is_not_opened(tmp_path: Path) -> None:
     with pytest.raises(HomeError, match="not a home of Memoranda"):
         memoranda.open(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["passwd"]
+
+
+def test_a_home_is_refused_where_no_directory_can_be(tmp_path: Path) -> None:
+    """When it is opened, with the path and what to do; nothing is created."""
+    file = tmp_path / "file"
+    file.write_text("mine")
+    for home in (file, file / "below" / "it"):
+        with pytest.raises(HomeError, match="file is not a directory"):
+            memoranda.open(home)
+    with unprivileged() as directory:
+        directory.chmod(0o500)
+        with pytest.raises(HomeError, match=f"no home at {directory / 'home'}, and {directory} cannot be written to"):
+            memoranda.open(directory / "home")
+        directory.chmod(0o700)
+        assert memoranda.open(directory / "home").entries() == ()
+        assert not (directory / "home").exists()
+
+
+@pytest.mark.parametrize("home", [3, b"/tmp/home", ["/tmp/home"]])
+def test_a_home_that_is_no_path_is_refused(home: Any) -> None:
+    """Its text would be taken for the name of a directory."""
+    with pytest.raises(TypeError, match="The home is a path"):
+        memoranda.open(home)
+
+
+def test_what_is_remembered_is_text_for_a_known_memory(memory: Any) -> None:
+    """A receipt that says no is easily not looked at."""
+    for remember in (memory.remember, memory.session().remember):
+        with pytest.raises(SessionError, match=r"There is no memory 'users'\. Did you mean 'user'\?"):
+            remember("Prefers tea.", "users")
+        with pytest.raises(TypeError, match="takes the fact as text, not int"):
+            remember(3)
+
+
+def test_asyncio_is_pointed_to_its_own_function(memory: Any) -> None:
+    """With `async with` around a home, a session or a turn of the other kind."""
+
+    async def enter(opened: Any) -> None:
+        async with opened:
+            pass
+
+    session = memory.session()
+    for opened in (memory, session, session.turn("Hello")):
+        with pytest.raises(TypeError, match="open_async"):
+            asyncio.run(enter(opened))
 
 
 def test_completion_offers_the_public_names_and_nothing_else() -> None:

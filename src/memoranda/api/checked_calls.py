@@ -5,7 +5,7 @@ answer a mistake with a refusal in JSON.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from memoranda.errors import HomeError, SessionError
 from memoranda.support.origin import Origin
@@ -16,6 +16,19 @@ if TYPE_CHECKING:
     from memoranda.memory.curated.settings import Target
     from memoranda.memory.curated.store import MemoryStore
     from memoranda.types import MemoryAnswer
+
+
+class NotAsync:
+    """Refuses `async with`, and names the function whose objects allow it."""
+
+    def __aenter__(self) -> NoReturn:
+        raise TypeError(
+            f"This {type(self).__name__} is not for asyncio: use 'with', or begin with 'async with "
+            "memoranda.open_async(...) as memory'; what that returns has an asyncio form of each method."
+        )
+
+    def __aexit__(self, *_: object) -> NoReturn:
+        self.__aenter__()
 
 
 def refuse_unknown_options(function: str, unknown: Iterable[str], known: Sequence[str]) -> None:
@@ -96,8 +109,15 @@ def remember(
     store: "MemoryStore", text: str, target: "Target", session_id: str, *, key: str = "", until: str = ""
 ) -> "MemoryAnswer":
     """Save a fact at a person's request and return a receipt."""
+    from memoranda.memory.curated.settings import NOTES, PROJECT, TARGETS, is_target
     from memoranda.memory.curated.tool import MemoryTool
 
+    if not isinstance(text, str):
+        raise TypeError(f"remember() takes the fact as text, not {_describe(text)}.")
+    known = (*TARGETS, PROJECT, NOTES)
+    if target not in known and not is_target(target):
+        suggestion = did_you_mean(str(target), known) or f" There are: {', '.join(known)}."
+        raise SessionError(f"There is no memory {target!r}.{suggestion}")
     person = Origin("person", session_id, explicit=True)
     call = {"target": target, "action": "add", "content": text, "key": key, "until": until}
     return cast("MemoryAnswer", MemoryTool(store, person).call(call))

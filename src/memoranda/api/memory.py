@@ -5,7 +5,14 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast, overload
 
-from memoranda.api.checked_calls import call_tool, refuse_unknown_options, remember, require_hook, require_range
+from memoranda.api.checked_calls import (
+    NotAsync,
+    call_tool,
+    refuse_unknown_options,
+    remember,
+    require_hook,
+    require_range,
+)
 from memoranda.api.services import HomeServices, new_session_id
 from memoranda.errors import SessionError
 from memoranda.home import config
@@ -138,7 +145,7 @@ class MemoryItems:
         return self._sessions().items.restore(namespace, key, version)
 
 
-class Memory:
+class Memory(NotAsync):
     """An opened home, for one user of it or for the home itself."""
 
     def __init__(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, cast
 from weakref import ref
 
-from memoranda.api.checked_calls import call_tool, remember, require_messages, require_question
+from memoranda.api.checked_calls import NotAsync, call_tool, remember, require_messages, require_question
 from memoranda.api.services import HomeServices, new_session_id
 from memoranda.api.session_parts.options import SessionOptions
 from memoranda.api.session_parts.state import SessionState, SessionTodos
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class Session:
+class Session(NotAsync):
     """One conversation. After compression it is the same object with another `id` and another prompt."""
 
     def __init__(

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from memoranda.api.checked_calls import require_answer
+from memoranda.api.checked_calls import NotAsync, require_answer
 from memoranda.errors import ModelReplyError, SessionError
 from memoranda.external.external_memory import with_recall
 from memoranda.external.message_text import plain_text
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from memoranda.types import ChatMessage
 
 
-class Turn:
+class Turn(NotAsync):
     """One turn: the user's message is durable when it begins, the answer when `done` returns.
 
     A turn that is left without `done`, by an error or a break, is interrupted: what was recorded stays. Until it is

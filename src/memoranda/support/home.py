@@ -131,12 +131,24 @@ class Home:
 
     def refuse_if_foreign(self) -> None:
         """Raise when the directory is another program's: its session database, or whatever else it contains."""
-        if self.root.exists() and not self.root.is_dir():
-            raise HomeError(f"{self.root} is not a directory. Name another home with --home or MEMORANDA_HOME.")
+        _refuse_unusable(self.root)
         _refuse_other_directory(self.root if self.profile == DEFAULT_PROFILE else self.root.parent.parent)
         _refuse_foreign_database(self.state_db)
         if self.profile != DEFAULT_PROFILE:
             _refuse_foreign_database(self.base / "state.db")
+
+
+def _refuse_unusable(root: Path) -> None:
+    """Raise where no directory can be: at a file or below one, or below a directory that cannot be written to."""
+    found = next((path for path in (root, *root.parents) if os.path.exists(path)), root)
+    rights = os.W_OK | os.X_OK
+    if os.path.isfile(found):
+        problem = f"{found} is not a directory"
+    elif found != root and not os.access(found, rights, effective_ids=os.access in os.supports_effective_ids):
+        problem = f"there is no home at {root}, and {found} cannot be written to"
+    else:
+        return
+    raise HomeError(f"{root} cannot be opened: {problem}. Name another home with --home or MEMORANDA_HOME.")
 
 
 def _refuse_other_directory(root: Path) -> None:

@@ -24,6 +24,8 @@ def locate_home(home: "str | Path | None" = None, profile: str | None = None) ->
     from memoranda.errors import HomeError
     from memoranda.support.home import Home
 
+    if home is not None and not isinstance(home, str | os.PathLike):
+        raise TypeError(f"The home is a path, as a string or a pathlib.Path, not {type(home).__name__}.")
     if home is not None and not str(home).strip():
         raise HomeError("The home is empty. Leave it out for ~/.memoranda, or name a directory.")
     base, profile = choose_home(None if home is None else str(home), profile)
