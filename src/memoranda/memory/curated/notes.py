@@ -64,10 +64,10 @@ class Notes:
     def remove(self, text: str, owner: Target) -> bool:
         return self._items().delete((NOTES_NAMESPACE, owner), _key(text))
 
-    def all(self, owner: Target | None = None) -> list[Note]:
+    def all(self, owner: Target | None = None, *, limit: int = _MAX_LISTED) -> list[Note]:
         """The notes of a target or of all of them, the latest first."""
         prefix = (NOTES_NAMESPACE,) if owner is None else (NOTES_NAMESPACE, owner)
-        found = self._items().list_items(prefix, limit=_MAX_LISTED) if self._has_record() else ()
+        found = self._items().list_items(prefix, limit=limit) if self._has_record() else ()
         return [note for item in found if (note := read_note(item.namespace, item.value))]
 
 

@@ -75,13 +75,21 @@ def read_allowed(request: PageRequest) -> frozenset[str]:
 
 
 def finish_write(request: PageRequest, action: str, outcome: MemoryReceipt | AwaitsApproval) -> Redirect:
-    """Go back to the entries, which show the change and offer to undo it."""
+    """Go back to the entries, which show the change and offer to undo it, or to Today, which does so, too."""
     change = outcome.change if isinstance(outcome, MemoryReceipt) else None
     if change is not None:
         request.service.metrics.add("memoranda_curated_changes_total")
         request.audit(f"memory.{action}", f"{outcome.target} change {change}")
-        return Redirect(page_url(MEMORY_PATH, change=change))
-    return Redirect(page_url(MEMORY_PATH), outcome.message)
+        done = f"Saved as change {change} in {file_name(outcome.target)}. Agents see it from their next session on."
+        return go_back(request, page_url(MEMORY_PATH, change=change), done, elsewhere="")
+    return go_back(request, page_url(MEMORY_PATH), outcome.message)
+
+
+def go_back(request: PageRequest, url: str, notice: str, elsewhere: str | None = None) -> Redirect:
+    """To a page, with a sentence that it shows; a form of Today leads back there. `elsewhere` is another sentence."""
+    if request.form.get("back") == "today":
+        return Redirect(page_url("/"), notice)
+    return Redirect(url, notice if elsewhere is None else elsewhere)
 
 
 def refusal_status(refusal: MemoryRefusal) -> int:

@@ -74,6 +74,22 @@ def day(timestamp: float | None) -> str:
     return "unknown day" if found is None else f"{found:%A}, {found.day} {found:%B %Y}"
 
 
+def iso_day(timestamp: float) -> str:
+    """A day as 2026-11-01."""
+    found = _local(timestamp)
+    return "unknown" if found is None else f"{found:%Y-%m-%d}"
+
+
+def clock(timestamp: float) -> Markup:
+    """The time of a day, as an element that has the exact time."""
+    found = _local(timestamp)
+    if found is None:
+        return Markup("")
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        found.isoformat(timespec="seconds"), f"{found:%Y-%m-%d %H:%M:%S %Z}", f"{found:%H:%M}"
+    )
+
+
 def count(number: int) -> str:
     """A number with separators."""
     return f"{number:,}"
@@ -145,6 +161,8 @@ class StaticFiles:
 
 _FILTERS = (
     day,
+    iso_day,
+    clock,
     moment,
     written_moment,
     file_size,

@@ -27,7 +27,13 @@ from memoranda.memory.curated.settings import Target, file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.service.http.problems import Problem
 from memoranda.service.viewer.conversation_lists import find_recorded
-from memoranda.service.viewer.memory_writes import explain_refusal, finish_write, read_target, refusal_status
+from memoranda.service.viewer.memory_writes import (
+    explain_refusal,
+    finish_write,
+    go_back,
+    read_target,
+    refusal_status,
+)
 from memoranda.service.viewer.page import Page, PageRequest, Redirect, Reply, View, page_url
 from memoranda.service.viewer.text_diff import DiffPart, diff_words
 from memoranda.storage.files.file_lock import FileLock
@@ -164,21 +170,27 @@ class WithheldEntry:
 
 def list_proposals(store: MemoryStore) -> tuple[ProposalRow, ...]:
     """What awaits approval, the oldest first."""
-    return tuple(_describe_proposal(store, proposal) for proposal in store.proposals.all())
+    return describe_proposals(store, store.proposals.all())
 
 
 def list_rejected(store: MemoryStore) -> tuple[ProposalRow, ...]:
     """What was rejected and can be restored, the newest first."""
-    return tuple(_describe_proposal(store, proposal) for proposal in reversed(store.proposals.rejected()))
+    return describe_proposals(store, store.proposals.rejected()[::-1])
 
 
-def _describe_proposal(store: MemoryStore, proposal: Proposal) -> ProposalRow:
-    """A proposal beside the entries as they are now."""
+def describe_proposals(store: MemoryStore, proposals: Sequence[Proposal]) -> tuple[ProposalRow, ...]:
+    """Proposals beside the entries as they are now."""
+    entries: dict[Target, list[str]] = {}
+    for target in {proposal.target for proposal in proposals}:
+        try:
+            entries[target] = [entry.text for entry in store.view(target).entries]
+        except StorageError:
+            entries[target] = []
+    return tuple(_describe_proposal(store, proposal, entries[proposal.target]) for proposal in proposals)
+
+
+def _describe_proposal(store: MemoryStore, proposal: Proposal, entries: list[str]) -> ProposalRow:
     target = proposal.target
-    try:
-        entries = [entry.text for entry in store.view(target).entries]
-    except StorageError:
-        entries = []
     whole = plan(entries, proposal.operations)
     outdated = not isinstance(whole, EntryPlan) or [edit.before for edit in whole.edits] != list(proposal.replaced)
     texts = []
@@ -255,7 +267,7 @@ def decide(request: PageRequest) -> Reply:
     if action == "reject":
         store.proposals.reject(proposal)
         request.audit("memory.reject", f"{proposal.target} proposal {proposal.id}")
-        return Redirect(page_url(_PATH), "Rejected. Nothing was saved; the proposal can be restored below.")
+        return go_back(request, page_url(_PATH), "Rejected. Nothing was saved; Approvals can restore the proposal.")
     if action != "approve":
         raise Problem(422, "invalid", "The form says neither approve nor reject.")
     return _approve(request, proposal)

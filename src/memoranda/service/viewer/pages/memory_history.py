@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from memoranda.memory.curated import change_history
+from memoranda.memory.curated.facts import seconds_of
 from memoranda.memory.curated.journal import MemoryChange
 from memoranda.memory.curated.operations import MemoryRefusal
 from memoranda.memory.curated.person_changes import revoke_findings
@@ -81,6 +82,20 @@ def read_history(store: MemoryStore, target: Target | None = None, before: int =
     shown = earlier[-PAGE_SIZE:][::-1]
     older = shown[-1].number if shown and len(earlier) > PAGE_SIZE else 0
     return HistoryPage(_rows(store, everything, shown), older, len(matching))
+
+
+def read_latest(store: MemoryStore, before: float, limit: int) -> list[tuple[float, ChangeRow]]:
+    """The latest changes of entries before a time, the newest first, each with its time."""
+    everything = read_changes(store)
+    found: list[tuple[float, MemoryChange]] = []
+    for change in reversed(everything):
+        at = seconds_of(change.at)
+        if at is not None and at < before and change.edits:
+            found.append((at, change))
+        if len(found) == limit:
+            break
+    rows = _rows(store, everything, [change for _, change in found])
+    return [(at, row) for (at, _), row in zip(found, rows, strict=True)]
 
 
 def read_change(store: MemoryStore, number: int) -> ChangeRow | None:

@@ -5,6 +5,8 @@ The log has the hooks of hosts, our own agent, and programs.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ _PROGRAMS = (TURN, PROMPT, QUESTION)
 _MAX_SECONDS_BETWEEN = 3_600.0
 # Of a prompt without a plain word, only the time is known.
 _MAX_SECONDS_BY_TIME = 60.0
+_MAX_GIVEN = 3
 _KINDS = {
     "question": "a question",
     "asks_about_the_past": "about the past",
@@ -118,6 +121,44 @@ def recalls_of_session(
             found.setdefault(message_id, []).append(_describe(call, user, redactor))
     shown = {message_id: tuple(recalls) for message_id, recalls in found.items()}
     return SessionRecalls(shown, len(calls) - sum(map(len, shown.values())))
+
+
+@dataclass(slots=True)
+class GivenRecalls:
+    """What the prompts of one conversation received on one day; `call_id` names the last recall, and `at` is its time.
+
+    `given` has the first few messages, each once, and `text` what was recalled if that is no message of the record.
+    """
+
+    call_id: str
+    at: float
+    host: str
+    session_id: str
+    prompts: int = 0
+    given: list[dict[str, Any]] = field(default_factory=list)
+    text: str = ""
+
+
+def read_given(home: Path, user: str | None, redactor: Redactor, before: float, limit: int) -> list[GivenRecalls]:
+    """The latest recalls before a time that gave something to a prompt, the newest first."""
+    found: dict[tuple[str, str, date], GivenRecalls] = {}
+    for call in _calls_for(home, user):
+        at = float(call["at"])
+        if at >= before or call.get("outcome") != "given" or call.get("event") not in _PROMPTS:
+            continue
+        session_id, host = _record_id(call, user), _text(call, "host")
+        key = session_id, host, date.fromtimestamp(at)
+        if key not in found and len(found) == limit:
+            break
+        group = found.setdefault(key, GivenRecalls(call["id"], at, host, session_id))
+        group.prompts += 1
+        for item in _objects(call, "given"):
+            message = _message(item, 0, 0.0)
+            if message not in group.given and len(group.given) < _MAX_GIVEN:
+                group.given.append(message)
+        if not group.given and not group.text:
+            group.text = redactor.text(_text(call, "text"))[0]
+    return list(found.values())
 
 
 def _prompt_of(call: Mapping[str, Any], prompts: Sequence[PromptMessage], words: Mapping[int, str]) -> int:
