@@ -4,7 +4,7 @@
 that differ between databases. `tests/contracts/` has the contracts that a store over an engine must pass.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -71,9 +71,6 @@ class Dialect(Protocol):
         self, connection: Connection, table: str, names: Sequence[str], rows: Sequence[Sequence[Any]], minimum: str
     ) -> list[int]:
         """Insert rows with these columns, none of which can conflict, in order; return their ids, as `next_id` says."""
-
-    def add_row_if_valid(self, connection: Connection, table: str, row: Mapping[str, Any]) -> int:
-        """Insert a row unless it violates a constraint of the table; return how many rows were added."""
 
     def read_at_once(self, view: Connection, statements: Sequence[Statement]) -> list[list[Any]]:
         """The rows of statements that do not need each other's; on a server in one round trip, if nothing was read."""

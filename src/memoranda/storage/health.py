@@ -12,6 +12,7 @@ from memoranda.storage.salvage.rebuild import SIDE_FILES, DamagedDatabase, damag
 from memoranda.storage.schema import SCHEMA_VERSION, Schema, Table
 from memoranda.storage.sqlite.database import Connection, Database
 from memoranda.storage.sqlite.schema_upgrade import open_database
+from memoranda.storage.sqlite.stored_texts import add_row_if_valid
 from memoranda.support.health_issues import HealthIssue, check_permissions
 from memoranda.support.lazy_dataclass import dataclass
 
@@ -116,11 +117,7 @@ def take_rows(connection: Connection, damaged: DamagedDatabase, table: Table) ->
         if isinstance(row, PartialRow):
             # A part of a delivery or of a setting would be used as if it were all of it.
             continue
-        filled = {name: value for name, value in row.items() if value is not None}
-        taken += connection.execute(
-            f"INSERT OR IGNORE INTO {table.name} ({', '.join(filled)}) VALUES ({', '.join('?' * len(filled))})",
-            tuple(filled.values()),
-        ).rowcount
+        taken += add_row_if_valid(connection, table.name, row)
     return taken
 
 

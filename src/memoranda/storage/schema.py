@@ -1,7 +1,8 @@
 """Tables, columns and migrations as data, from which an engine creates them."""
 
-from collections.abc import Callable
-from typing import Any
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
 
 from memoranda.storage.connection import Connection
 from memoranda.support.lazy_dataclass import dataclass
@@ -120,10 +121,22 @@ class Forgetting:
 
 
 @dataclass(frozen=True, slots=True)
+class RowIssue:
+    """What is wrong with rows of a component, for the doctor: "has {problem}". `repair` says what it did."""
+
+    severity: Literal["error", "warning", "note"]
+    problem: str
+    remedy: str
+    repair: Callable[[Connection], str] | None = None
+    harmless: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Schema:
     """The tables of one component. `name` tells the versions of components apart that share a database.
 
-    `after_salvage` is executed after rows were saved from a damaged file, because some may be missing.
+    `after_salvage` is executed after rows were saved from a damaged file, because some may be missing. `check_rows`
+    yields what is wrong with rows; its second argument says whether they are on a server.
     """
 
     version: int
@@ -135,6 +148,7 @@ class Schema:
     server: ServerTables = ServerTables()
     forgetting: Forgetting = Forgetting()
     after_salvage: tuple[str, ...] = ()
+    check_rows: Callable[[Connection, bool], Iterator[RowIssue]] | None = None
 
     @property
     def user_tables(self) -> dict[str, str]:
@@ -163,3 +177,11 @@ COMPONENT_VERSIONS = Table(
         Column("version", "integer", "NOT NULL", "The version of its tables."),
     ),
 )
+
+
+def is_json_list(text: str) -> bool:
+    """Whether a stored text is a list, as a column with JSON should be."""
+    try:
+        return isinstance(json.loads(text), list)
+    except ValueError:
+        return False

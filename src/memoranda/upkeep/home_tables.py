@@ -3,14 +3,16 @@
 A part that is not in the list is covered by none of them; a test compares the list with what a home has.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 
+from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.health import CheckedDatabase, take_rows
 from memoranda.storage.home_database import APPLICATION_ID, FILE_NAME, HomeDatabase, HomeEngine
-from memoranda.storage.lazy_database import LazyDatabase
+from memoranda.storage.lazy_database import LazyDatabase, opened_for_everyone
 from memoranda.storage.salvage.rebuild import DamagedDatabase
 from memoranda.storage.schema import STATE_META, Schema
 from memoranda.storage.sqlite.database import Database
@@ -79,17 +81,25 @@ def check_parts(root: Path, in_use: Sequence[str], setting: Path = Path(), url: 
 
     `in_use` are the names of the providers in use.
     """
-    from memoranda.agent.review.schema import check_reviews  # noqa: PLC0415
     from memoranda.external.checks import check_jobs  # noqa: PLC0415
-    from memoranda.external.holographic.health import check_facts  # noqa: PLC0415
-    from memoranda.importers.state.schema import check_imports  # noqa: PLC0415
     from memoranda.memory.checkpoints.store import check_server_checkpoints  # noqa: PLC0415
 
-    yield from check_reviews(root, setting, url)
-    yield from check_imports(root, setting, url)
+    path, has = (setting, "names a server that has") if url else (root / FILE_NAME, "has")
+    for schema in home_schemas():
+        if schema.check_rows is None:
+            continue
+        with opened_for_everyone(part_database(root, schema, url)) as engine, engine.reading() as connection:
+            issues = list(schema.check_rows(connection, bool(url)))
+        for issue in issues:
+            repair = None if issue.repair is None else partial(_repair, root, schema, url, issue.repair)
+            yield HealthIssue(issue.severity, path, f"{has} {issue.problem}", issue.remedy, repair, issue.harmless)
     yield from check_jobs(root, setting, url, in_use)
-    yield from check_facts(root, setting, url)
     yield from check_server_checkpoints(root, setting, url) if url else ()
+
+
+def _repair(root: Path, schema: Schema, url: str, repair: Callable[[Connection], str]) -> str:
+    with opened_for_everyone(part_database(root, schema, url)) as engine, engine.writing() as connection:
+        return repair(connection)
 
 
 class CheckedHome(CheckedDatabase):

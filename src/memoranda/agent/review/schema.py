@@ -1,12 +1,9 @@
-"""The tables of the review schedule, and the check of the reviews on a server."""
+"""The tables of the review schedule, and the check of its rows."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
-from memoranda.storage.home_database import FILE_NAME, HomeDatabase
-from memoranda.storage.lazy_database import opened_for_everyone
-from memoranda.storage.schema import Column, Schema, ServerTables, Table
-from memoranda.support.health_issues import HealthIssue
+from memoranda.storage.connection import Connection
+from memoranda.storage.schema import Column, RowIssue, Schema, ServerTables, Table
 
 COUNTERS = Table(
     "counters",
@@ -38,6 +35,35 @@ REVIEWS = Table(
         Column("result", "text", "NOT NULL DEFAULT ''", "The result in numbers, or why it failed."),
     ),
 )
+_STATES = ("due", "running", "done", "given up")
+
+
+def _check_rows(connection: Connection, on_server: bool) -> Iterator[RowIssue]:
+    """Reviews that will never run."""
+    (unknown,) = connection.execute(
+        f"SELECT count(*) FROM reviews WHERE state NOT IN (?{', ?' * (len(_STATES) - 1)})", _STATES
+    ).fetchone()
+    if unknown:
+        yield RowIssue(
+            "warning",
+            f"{unknown:,} reviews in an unknown state, which never run",
+            "set their state to 'due' in the table reviews, or delete these rows",
+        )
+    if not on_server:
+        return
+    # A server has the record in the same database.
+    (missing,) = connection.execute(
+        "SELECT count(*) FROM reviews WHERE state IN ('due', 'running')"
+        " AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = reviews.session_id)"
+    ).fetchone()
+    if missing:
+        yield RowIssue(
+            "note",
+            f"{missing:,} due reviews of sessions that are not in the record",
+            "nothing to do; each is given up when it is tried",
+        )
+
+
 SCHEMA = Schema(
     version=1,
     name="reviews",
@@ -47,39 +73,5 @@ SCHEMA = Schema(
         " WHERE state IN ('due', 'running')",
     ),
     server=ServerTables(user_tables=(("counters", "user_id"), ("reviews", "user_id"))),
+    check_rows=_check_rows,
 )
-
-
-_STATES = ("due", "running", "done", "given up")
-
-
-def check_reviews(home: Path, setting: Path, url: str = "") -> Iterator[HealthIssue]:
-    """Report reviews that will never run; `setting` is the file that names the server, if one has them."""
-    path, has = (setting, "names a server that has") if url else (home / FILE_NAME, "has")
-    with opened_for_everyone(HomeDatabase(home, SCHEMA, server_url=url)) as engine, engine.reading() as connection:
-        (unknown,) = connection.execute(
-            f"SELECT count(*) FROM reviews WHERE state NOT IN (?{', ?' * (len(_STATES) - 1)})", _STATES
-        ).fetchone()
-        # A server has the record in the same database.
-        (missing,) = (
-            (0,)
-            if not url
-            else connection.execute(
-                "SELECT count(*) FROM reviews WHERE state IN ('due', 'running')"
-                " AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = reviews.session_id)"
-            ).fetchone()
-        )
-    if unknown:
-        yield HealthIssue(
-            "warning",
-            path,
-            f"{has} {unknown:,} reviews in an unknown state, which never run",
-            "set their state to 'due' in the table reviews, or delete these rows",
-        )
-    if missing:
-        yield HealthIssue(
-            "note",
-            path,
-            f"{has} {missing:,} due reviews of sessions that are not in the record",
-            "nothing to do; each is given up when it is tried",
-        )

@@ -1,9 +1,8 @@
-"""Health checks and repairs of facts: every machine must see all of them, and their caches must find them.
+"""Health checks and repairs of the caches of facts, which must find all of them.
 
 A cache with a problem is deleted, and filled again when it is next used.
 """
 
-import json
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
@@ -12,22 +11,13 @@ from pathlib import Path
 from memoranda.errors import CorruptStoreError
 from memoranda.external.holographic.fact_store import FactStore
 from memoranda.external.holographic.schema import APPLICATION_ID, CACHE_SCHEMA
-from memoranda.external.holographic.shared_facts import CACHE, facts_database
+from memoranda.external.holographic.shared_facts import CACHE
 from memoranda.external.holographic.user_facts import delete_cache, lost_store, user_of
-from memoranda.storage.connection import Connection
 from memoranda.storage.health import check_file
 from memoranda.storage.home_database import FILE_NAME
-from memoranda.storage.lazy_database import opened_for_everyone
 from memoranda.storage.sqlite.database import Database
 from memoranda.storage.sqlite.schema_upgrade import open_database
 from memoranda.support.health_issues import HealthIssue
-
-# Nodes ask for what came after the number they know, so a row with a higher one than the user's counter is overlooked.
-_OVERLOOKED = (
-    "SELECT f.user_id, max(f.revision), count(*) FROM shared_facts f"
-    " LEFT JOIN fact_revisions r ON r.user_id = f.user_id"
-    " WHERE f.revision > COALESCE(r.revision, 0) GROUP BY f.user_id ORDER BY f.user_id"
-)
 
 
 def check_caches(home: Path) -> Iterator[HealthIssue]:
@@ -92,50 +82,3 @@ def _find_problem(database: Database) -> str:
         return f"has a damaged word index ({error.__cause__})"
     count = max(wordless + extra, without_vector)
     return f"has missing or unused words or vectors of {count} facts" if count else ""
-
-
-def check_facts(home: Path, setting: Path, url: str = "") -> Iterator[HealthIssue]:
-    """Report facts that are overlooked or unreadable; `setting` is the file that names the server, if one has them."""
-    path, has = (setting, "names a server that has") if url else (home / FILE_NAME, "has")
-    with opened_for_everyone(facts_database(home, url)) as engine, engine.reading() as connection:
-        overlooked = connection.execute(_OVERLOOKED).fetchall()
-        unreadable = _count_unreadable(connection)
-    if overlooked:
-        yield HealthIssue(
-            "error",
-            path,
-            f"{has} {sum(row[2] for row in overlooked):,} facts of {len(overlooked):,} users that "
-            "nodes overlook, because the number of the last change is too low",
-            "raise that number",
-            lambda: _raise_revisions(home, url),
-        )
-    if unreadable:
-        yield HealthIssue(
-            "error",
-            path,
-            f"{has} {unreadable:,} facts whose names of entities cannot be read",
-            "set given_names of those rows of shared_facts to '[]', or restore them from a backup",
-        )
-
-
-def _count_unreadable(connection: Connection) -> int:
-    rows = connection.execute("SELECT given_names FROM shared_facts WHERE given_names <> '' AND removed = 0").fetchall()
-    return sum(not _is_list(text) for (text,) in rows)
-
-
-def _is_list(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), list)
-    except ValueError:
-        return False
-
-
-def _raise_revisions(home: Path, url: str) -> str:
-    with opened_for_everyone(facts_database(home, url)) as engine, engine.writing() as connection:
-        rows = connection.execute(_OVERLOOKED).fetchall()
-        connection.executemany(
-            "INSERT INTO fact_revisions (user_id, revision) VALUES (?, ?)"
-            " ON CONFLICT (user_id) DO UPDATE SET revision = excluded.revision",
-            [(user, revision) for user, revision, _ in rows],
-        )
-    return f"the facts of {len(rows):,} users are complete on every node again"

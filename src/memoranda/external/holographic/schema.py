@@ -3,11 +3,11 @@
 Only what cannot be derived is in the tables of facts. Each node of a server has a cache of its own.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from memoranda.storage.connection import Connection
-from memoranda.storage.schema import Column, Forgetting, Schema, ServerTables, Table
+from memoranda.storage.schema import Column, Forgetting, RowIssue, Schema, ServerTables, Table, is_json_list
 
 APPLICATION_ID = int.from_bytes(b"Holo", "big")
 
@@ -161,6 +161,43 @@ def _remove_facts_with(connection: Connection, matches: Callable[[str], bool], u
     return len(numbers)
 
 
+# Nodes ask for what came after the number they know, so a row with a higher one than the user's counter is overlooked.
+_OVERLOOKED = (
+    "SELECT f.user_id, max(f.revision), count(*) FROM shared_facts f"
+    " LEFT JOIN fact_revisions r ON r.user_id = f.user_id"
+    " WHERE f.revision > COALESCE(r.revision, 0) GROUP BY f.user_id ORDER BY f.user_id"
+)
+
+
+def _check_rows(connection: Connection, _on_server: bool) -> Iterator[RowIssue]:
+    """Facts that are overlooked or unreadable."""
+    if overlooked := connection.execute(_OVERLOOKED).fetchall():
+        yield RowIssue(
+            "error",
+            f"{sum(row[2] for row in overlooked):,} facts of {len(overlooked):,} users that nodes overlook, because"
+            " the number of the last change is too low",
+            "raise that number",
+            _raise_revisions,
+        )
+    rows = connection.execute("SELECT given_names FROM shared_facts WHERE given_names <> '' AND removed = 0").fetchall()
+    if unreadable := sum(not is_json_list(text) for (text,) in rows):
+        yield RowIssue(
+            "error",
+            f"{unreadable:,} facts whose names of entities cannot be read",
+            "set given_names of those rows of shared_facts to '[]', or restore them from a backup",
+        )
+
+
+def _raise_revisions(connection: Connection) -> str:
+    rows = connection.execute(_OVERLOOKED).fetchall()
+    connection.executemany(
+        "INSERT INTO fact_revisions (user_id, revision) VALUES (?, ?)"
+        " ON CONFLICT (user_id) DO UPDATE SET revision = excluded.revision",
+        [(user, revision) for user, revision, _ in rows],
+    )
+    return f"the facts of {len(rows):,} users are complete on every node again"
+
+
 SCHEMA = Schema(
     version=1,
     name="facts",
@@ -173,10 +210,10 @@ SCHEMA = Schema(
     ),
     server=ServerTables(user_tables=tuple((table.name, "user_id") for table in (_SHARED_FACTS, _FACT_REVISIONS))),
     forgetting=Forgetting(texts=frozenset({"content", "tags", "given_names"}), delete_rows=_remove_facts_with),
-    # Nodes ask for what came after the number they know, so a row with a higher one than the counter is overlooked.
     after_salvage=(
         "INSERT INTO fact_revisions (user_id, revision)"
         " SELECT user_id, max(revision) FROM shared_facts WHERE true GROUP BY user_id"
         " ON CONFLICT (user_id) DO UPDATE SET revision = max(fact_revisions.revision, excluded.revision)",
     ),
+    check_rows=_check_rows,
 )

@@ -4,18 +4,15 @@ On a server a path means something only on its node, so a row of a file also has
 user, for row-level security, and so that the rows move with the user to another store.
 """
 
-import json
 import platform
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from memoranda.storage.connection import Connection
-from memoranda.storage.home_database import FILE_NAME, HomeDatabase
-from memoranda.storage.lazy_database import opened_for_everyone
-from memoranda.storage.schema import Column, Forgetting, Schema, ServerTables, Table
+from memoranda.storage.home_database import HomeDatabase
+from memoranda.storage.schema import Column, Forgetting, RowIssue, Schema, ServerTables, Table, is_json_list
 from memoranda.storage.state_meta import read_meta, write_meta
-from memoranda.support.health_issues import HealthIssue
 
 _LONGEST_IMPORT = 86_400.0
 _STORE_ID = "imports.store_id"
@@ -105,6 +102,47 @@ def _delete_items_with(connection: Connection, matches: Callable[[str], bool], u
     return len(numbers)
 
 
+def _check_rows(connection: Connection, _on_server: bool) -> Iterator[RowIssue]:
+    """Damaged rows, and imports without an end."""
+    (lost,) = connection.execute(
+        "SELECT count(*) FROM import_parts p WHERE NOT EXISTS (SELECT 1 FROM imports i WHERE i.id = p.import_id)"
+    ).fetchone()
+    if lost:
+        yield RowIssue(
+            "warning",
+            f"{lost:,} parts of imports without their import, which cannot be undone",
+            "restore the table imports from a backup, or delete those sessions one by one",
+        )
+    (killed,) = connection.execute(
+        "SELECT count(*) FROM imports WHERE ended IS NULL AND began < ?", (time.time() - _LONGEST_IMPORT,)
+    ).fetchone()
+    if killed:
+        yield RowIssue(
+            "note",
+            f"{killed:,} imports without an end: they were killed",
+            "nothing to do; the next import of the same user completes their log",
+        )
+    if damaged := _damaged_items(connection):
+        yield RowIssue(
+            "warning",
+            f"{len(damaged):,} imported files with an unreadable list of sessions",
+            "delete these rows; the files are read again, and nothing is added twice",
+            _delete_damaged,
+            harmless=True,
+        )
+
+
+def _damaged_items(connection: Connection) -> list[int]:
+    rows = connection.execute("SELECT id, sessions FROM import_items").fetchall()
+    return [number for number, sessions in rows if not is_json_list(sessions)]
+
+
+def _delete_damaged(connection: Connection) -> str:
+    numbers = _damaged_items(connection)
+    connection.executemany("DELETE FROM import_items WHERE id = ?", [(number,) for number in numbers])
+    return f"{len(numbers):,} files are read again by the next import"
+
+
 _TABLES = (ITEMS, SEEN_SESSIONS, IMPORTS, PARTS, PROPOSALS)
 SCHEMA = Schema(
     version=1,
@@ -118,6 +156,7 @@ SCHEMA = Schema(
     ),
     server=ServerTables(user_tables=tuple((table.name, "user_id") for table in _TABLES)),
     forgetting=Forgetting(delete_rows=_delete_items_with),
+    check_rows=_check_rows,
 )
 
 
@@ -142,53 +181,3 @@ def assign_to_store(connection: Connection, store_id: str) -> None:
         for table in _TABLES:
             connection.execute(f"DELETE FROM {table.name}")
         write_meta(connection, _STORE_ID, store_id)
-
-
-def check_imports(home: Path, setting: Path, url: str = "") -> Iterator[HealthIssue]:
-    """Report damaged rows and imports without an end; `setting` is the file that names the server, if one has them."""
-    path, has = (setting, "names a server that has") if url else (home / FILE_NAME, "has")
-    with opened_for_everyone(imports_database(home, url)) as engine, engine.reading() as connection:
-        (lost,) = connection.execute(
-            "SELECT count(*) FROM import_parts p WHERE NOT EXISTS (SELECT 1 FROM imports i WHERE i.id = p.import_id)"
-        ).fetchone()
-        (killed,) = connection.execute(
-            "SELECT count(*) FROM imports WHERE ended IS NULL AND began < ?", (time.time() - _LONGEST_IMPORT,)
-        ).fetchone()
-        lists = connection.execute("SELECT id, sessions FROM import_items").fetchall()
-    damaged = [number for number, sessions in lists if not _is_list(sessions)]
-    if lost:
-        yield HealthIssue(
-            "warning",
-            path,
-            f"{has} {lost:,} parts of imports without their import, which cannot be undone",
-            "restore the table imports from a backup, or delete those sessions one by one",
-        )
-    if killed:
-        yield HealthIssue(
-            "note",
-            path,
-            f"{has} {killed:,} imports without an end: they were killed",
-            "nothing to do; the next import of the same user completes their log",
-        )
-    if damaged:
-        yield HealthIssue(
-            "warning",
-            path,
-            f"{has} {len(damaged):,} imported files with an unreadable list of sessions",
-            "delete these rows; the files are read again, and nothing is added twice",
-            lambda: _delete(home, url, damaged),
-            harmless=True,
-        )
-
-
-def _is_list(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), list)
-    except ValueError:
-        return False
-
-
-def _delete(home: Path, url: str, numbers: list[int]) -> str:
-    with opened_for_everyone(imports_database(home, url)) as engine, engine.writing() as connection:
-        connection.executemany("DELETE FROM import_items WHERE id = ?", [(number,) for number in numbers])
-    return f"{len(numbers):,} files are read again by the next import"

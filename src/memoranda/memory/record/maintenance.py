@@ -29,6 +29,7 @@ from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.schema import STATE_META
+from memoranda.storage.sqlite.stored_texts import add_row_if_valid
 from memoranda.storage.state_meta import read_meta, write_meta
 
 SALVAGED = "salvaged"
@@ -107,7 +108,7 @@ class Maintenance(StorePart):
             self._dialect.defer_references(connection)
             for table in _TAKEN_TABLES:
                 taken[table.name] = sum(
-                    self._dialect.add_row_if_valid(connection, table.name, row) for row in tables.get(table.name, ())
+                    add_row_if_valid(connection, table.name, row) for row in tables.get(table.name, ())
                 )
             _adopt_orphans(connection)
             drop_lost_prompts(connection)

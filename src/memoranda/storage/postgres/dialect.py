@@ -11,8 +11,8 @@ the record, and followers continue when that transaction has ended.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
 
 from psycopg import errors as pg
 
@@ -20,7 +20,6 @@ from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Condition, FeedTable, Statement
 from memoranda.storage.position import START, Position
 from memoranda.storage.postgres import row_security
-from memoranda.storage.postgres.connection import PostgresConnection
 
 TRANSACTION = "xid"
 """The column of a feed table with the number of the transaction that inserted the row."""
@@ -46,21 +45,6 @@ class PostgresDialect:
             [value for row in rows for value in row],
         )
         return [number for (number,) in added]
-
-    def add_row_if_valid(self, connection: Connection, table: str, row: Mapping[str, Any]) -> int:
-        filled = {name: value for name, value in row.items() if value is not None}
-        if not filled:
-            return 0
-        try:
-            # A savepoint: an error would otherwise end the whole transaction.
-            with cast(PostgresConnection, connection).raw.transaction():
-                return connection.execute(
-                    f"INSERT INTO {table} ({', '.join(filled)}) VALUES ({', '.join('?' * len(filled))})"
-                    " ON CONFLICT DO NOTHING",
-                    tuple(filled.values()),
-                ).rowcount
-        except (pg.IntegrityError, pg.DataError, pg.DatatypeMismatch):
-            return 0
 
     def read_at_once(self, view: Connection, statements: Sequence[Statement]) -> list[list[Any]]:
         return view.read_at_once(statements)  # type: ignore[attr-defined, no-any-return]

@@ -2,7 +2,7 @@
 
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -45,16 +45,6 @@ class SqliteDialect:
             [(number, *row) for number, row in zip(ids, rows, strict=True)],
         )
         return ids
-
-    def add_row_if_valid(self, connection: Connection, table: str, row: Mapping[str, Any]) -> int:
-        filled = {name: value for name, value in row.items() if value is not None}
-        if not filled:
-            # Nothing of it was left on a damaged page.
-            return 0
-        return connection.execute(
-            f"INSERT OR IGNORE INTO {table} ({', '.join(filled)}) VALUES ({', '.join('?' * len(filled))})",
-            tuple(filled.values()),
-        ).rowcount
 
     def read_at_once(self, view: Connection, statements: Sequence[Statement]) -> list[list[Any]]:
         return [list(readable_rows(view, *one)) for one in statements]

@@ -4,7 +4,7 @@ Damage can make text invalid, and Python's SQLite module refuses to return such 
 """
 
 import sqlite3
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -117,6 +117,18 @@ def readable_rows(connection: Connection, statement: str, values: Sequence[Any] 
         yield from islice(connection.execute(statement, values), count, None)
     finally:
         connection.text_factory = factory
+
+
+def add_row_if_valid(connection: Connection, table: str, row: Mapping[str, Any]) -> int:
+    """Insert a row of a damaged file unless it violates a constraint of the table; return how many rows were added."""
+    filled = {name: value for name, value in row.items() if value is not None}
+    if not filled:
+        # Nothing of it was left on a damaged page.
+        return 0
+    return connection.execute(
+        f"INSERT OR IGNORE INTO {table} ({', '.join(filled)}) VALUES ({', '.join('?' * len(filled))})",
+        tuple(filled.values()),
+    ).rowcount
 
 
 def paged_rows(engine: Engine, statement: str, values: Sequence[Any], size: int) -> Iterator[Any]:

@@ -91,6 +91,7 @@ class Kind(Protocol):
 
     def digest(self, state: State) -> str:
         """A digest of what all machines agree on."""
+        return digest_of(state)
 
     @staticmethod
     def check(name: str, state: State) -> None:
@@ -170,7 +171,7 @@ _MAX_TEXT_CHARS = 10_000
 _MAX_NAMES = 1_000
 
 
-class Facts:
+class Facts(Kind):
     """The facts of the owner of one home."""
 
     name = "fact"
@@ -231,7 +232,7 @@ def _is_number(value: Any) -> bool:
 _MAX_CHARS = 1_000_000
 
 
-class Proposals:
+class Proposals(Kind):
     """The proposals of one memory, also the rejected ones, which can be restored."""
 
     name = "proposal"
@@ -254,9 +255,6 @@ class Proposals:
             return None
         return earlier if earlier["rejected"] else later
 
-    def digest(self, state: State) -> str:
-        return digest_of(state)
-
     @staticmethod
     def check(name: str, state: State) -> None:
         if state is not None and not (
@@ -269,7 +267,7 @@ class Proposals:
 _MAX_FILES = 10_000
 
 
-class SkillFiles:
+class SkillFiles(Kind):
     """The files of the skills of one home."""
 
     name = "skill"
@@ -314,9 +312,6 @@ class SkillFiles:
         """The later text; the other one stays in the journal. A text wins over a removal."""
         return earlier if later is None else later
 
-    def digest(self, state: State) -> str:
-        return digest_of(state)
-
     @staticmethod
     def check(name: str, state: State) -> None:
         if not is_skill_file(name):
@@ -355,7 +350,7 @@ _MAX_ENTRIES = 100_000
 _MAX_ID_CHARS = 100
 
 
-class EntryOrder:
+class EntryOrder(Kind):
     """The order of the entries of each target; it is applied by `arrange_entries`, when all entries have arrived."""
 
     name = "order"
@@ -371,9 +366,6 @@ class EntryOrder:
     def combine(self, earlier: State, later: State) -> State:
         first, second = later or [], earlier or []
         return [*first, *(uid for uid in second if uid not in set(first))]
-
-    def digest(self, state: State) -> str:
-        return digest_of(state)
 
     @staticmethod
     def check(name: str, state: State) -> None:
@@ -394,7 +386,7 @@ def collect_order(run: Run) -> None:
         set_order(run.tables, target, [*stored, *added] if is_kept else order)
 
 
-class FactsOfEntries:
+class FactsOfEntries(Kind):
     """The facts of entries, known by their texts: an entry may arrive later, or wait for a person."""
 
     name = "entry facts"
@@ -420,9 +412,6 @@ class FactsOfEntries:
         """The later facts; a last day and a confirmation of the other machine stay."""
         kept = {"until": later["until"] or earlier["until"], "confirmed": max(earlier["confirmed"], later["confirmed"])}
         return later | kept
-
-    def digest(self, state: State) -> str:
-        return digest_of(state)
 
     @staticmethod
     def check(name: str, state: State) -> None:

@@ -9,7 +9,7 @@ forgotten on one machine is forgotten on all of them.
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import islice
 from typing import Any
@@ -189,9 +189,7 @@ class ItemTransfer(StorePart):
                 connection.execute("UPDATE memory_items SET current = 0 WHERE item_id = ?", (item_id,))
                 note_item_change(connection, item_id)
                 rows = [rows[-1] | {"version": ours[0] + 1}]
-            for row in rows:
-                current = int(row is rows[-1] and row["value"] is not None)
-                add_item_row(connection, {"item_id": item_id, **row, "current": current, "checksum": checksum_of(row)})
+            _add_versions(connection, item_id, rows)
             count_redactions(connection, secrets)
         if ours is None:
             report.imported += 1
@@ -267,11 +265,14 @@ def _check_item(exported: Any) -> tuple[Mapping[str, Any], list[Any]]:
     return item, versions
 
 
-def add_item_row(connection: Connection, row: Mapping[str, Any]) -> None:
-    """Insert a version of an item."""
-    connection.execute(
-        f"INSERT INTO memory_items ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", tuple(row.values())
-    )
+def _add_versions(connection: Connection, item_id: str, versions: Sequence[Mapping[str, Any]]) -> None:
+    """Insert versions of an item; the last one is the item, unless it says that the item was deleted."""
+    for version in versions:
+        current = int(version is versions[-1] and version["value"] is not None)
+        row = {"item_id": item_id, **version, "current": current, "checksum": checksum_of(version)}
+        connection.execute(
+            f"INSERT INTO memory_items ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", tuple(row.values())
+        )
 
 
 _NAMES = ("user_id", "namespace", "key", "value", "indexed", "version", "event", "created_at", "updated_at", "ttl",
@@ -348,13 +349,9 @@ class SyncedItems(StorePart):
                 return False, False
             connection.execute("DELETE FROM memory_items WHERE item_id = ?", (item_id,))
             last = max(len(merged), *(row["version"] for row in (*ours, *theirs)))
-            for number, row in enumerate(merged, start=last - len(merged) + 1):
-                version = row | {"version": number}
-                current = int(row is merged[-1] and row["value"] is not None)
-                add_item_row(
-                    connection,
-                    {"item_id": item_id, **version, "current": current, "checksum": checksum_of(version)},
-                )
+            first = last - len(merged) + 1
+            numbered = [row | {"version": number} for number, row in enumerate(merged, start=first)]
+            _add_versions(connection, item_id, numbered)
             note_item_change(connection, item_id)
             count_redactions(connection, secrets)
             # A history that results from both must be sent, too.
