@@ -100,6 +100,8 @@ def test_each_shell_has_a_script(tmp_path: Path, shell: str) -> None:
         (["import", "cluade-code"], "Did you mean 'claude-code'?"),
         (["search", "x", "--sort", "newset"], "Did you mean 'newest'?"),
         (["search", "x", "--snce", "3d"], "--since"),
+        (["undo"], "Did you mean 'memoranda memory undo'?"),
+        (["memory", "rm", "1"], "Did you mean 'memoranda memory remove'?"),
         (["install", "cursr"], "Did you mean 'cursor'?"),
         (["provider", "use", "holografic"], "Did you mean 'holographic'?"),
         (["config", "set", "memory.write_aproval", "off"], "Did you mean 'memory.write_approval'"),

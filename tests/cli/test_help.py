@@ -8,6 +8,7 @@ from click.testing import CliRunner
 from memoranda.cli.main import SERVER_COMMANDS
 from memoranda.cli.main import command as program
 from tests.cli.terminal import Terminal
+from tests.docs.reference import command_paths
 
 
 def _help(*words: str) -> str:
@@ -65,3 +66,21 @@ def test_guesses_work(tmp_path: Path) -> None:
     refused = terminal.run("memory", "undo", "999")
     assert refused.exit_code == 1 and "There is no change 999." in refused.output
     assert "-q, --query" in terminal.ok("chat", "--help")
+
+
+def test_short_options_are_the_same_everywhere(tmp_path: Path) -> None:
+    """A person who learnt one at a command uses it at the next: -n, -y, -t, -p and -o."""
+    short = {"--limit": "-n", "--yes": "-y", "--target": "-t", "--output": "-o"}
+    for path in command_paths():
+        found: click.Command = program
+        for name in path:
+            assert isinstance(found, click.Group)
+            inner = found.get_command(click.Context(found), name)
+            assert inner is not None
+            found = inner
+        for option in found.params:
+            for long in short.keys() & set(option.opts):
+                assert short[long] in option.opts, (path, long)
+    terminal = Terminal(tmp_path / "home")
+    terminal.ok("remember", "-t", "user", "Prefers short answers.")
+    assert "Prefers short answers." in terminal.ok("memory", "log", "-n", "1")

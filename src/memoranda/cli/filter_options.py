@@ -32,13 +32,14 @@ def parse_time_option(*, end: bool = False) -> Callable[[click.Context, click.Pa
 def _as_option(described: SearchFilter) -> Callable[[_Command], _Command]:
     """A filter of the search as an option; the command receives it by its name."""
     spelling = described.option or f"--{described.name}"
+    names = ("-p", spelling) if described.name == "project" else (spelling,)
     if described.is_time:
         callback = parse_time_option(end=described.name == "until")
         return click.option(spelling, described.name, metavar="TIME", callback=callback, help=described.help)
     kind = click.Choice(described.choices, case_sensitive=False) if described.choices else None
     metavar = None if described.choices else "NAME"
     text = f"{described.help} Can be repeated." if described.several else described.help
-    return click.option(spelling, described.name, metavar=metavar, type=kind, multiple=described.several, help=text)
+    return click.option(*names, described.name, metavar=metavar, type=kind, multiple=described.several, help=text)
 
 
 all_users_option = click.option("--all-users", is_flag=True, help="The sessions of every user of this home.")

@@ -76,6 +76,25 @@ _HIDDEN = {
     "export": "memoranda.cli.sessions.transfer:export",
     **SERVER_COMMANDS,
 }
+# What people type who know other programs, where no command is spelt like it.
+_GUESSES = {
+    "add": "remember",
+    "save": "remember",
+    "note": "remember",
+    "notes": "memory list",
+    "list": "memory list",
+    "ls": "memory list",
+    "show": "memory list",
+    "log": "memory log",
+    "history": "memory log",
+    "undo": "memory undo",
+    "find": "search",
+    "ask": "recall",
+    "rm": "memory remove",
+    "delete": "memory remove",
+    "remove": "memory remove",
+    "resume": "browse",
+}
 _EPILOG = """\b
 Examples:
   memoranda setup
@@ -198,6 +217,8 @@ def with_suggestion(error: click.UsageError) -> click.UsageError:
     if quoted is None or "Did you mean" in error.format_message():
         return error
     suggestion = did_you_mean(quoted[1], _known_names(error))
+    if not suggestion and error.message.startswith("No such command") and quoted[1] in _GUESSES:
+        suggestion = f" Did you mean 'memoranda {_GUESSES[quoted[1]]}'?"
     if not suggestion:
         return error
     message = error.message + suggestion

@@ -176,7 +176,7 @@ def find_topic(text: str) -> str:
 
 
 @click.command(epilog=_EPILOG)
-@click.option("--yes", is_flag=True, help="Import and install everything that was found, without asking.")
+@click.option("-y", "--yes", is_flag=True, help="Import and install everything that was found, without asking.")
 @click.option("--dry-run", is_flag=True, help="Show what was found; change nothing.")
 @click.option(
     "--only",

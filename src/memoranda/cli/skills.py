@@ -146,7 +146,7 @@ def allow(name: str, file: str, revoke: bool) -> None:
 @command.command()
 @click.argument("name", required=False)
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many changes, newest first."
+    "-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many changes, newest first."
 )
 @memory_options
 def log(name: str | None, limit: int) -> None:
@@ -171,7 +171,7 @@ def undo(number: int | None) -> None:
 
 
 @command.command()
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @memory_options
 def purge(yes: bool) -> None:
     """Delete the journal's history and all removed skills and files for good. The skills themselves stay."""

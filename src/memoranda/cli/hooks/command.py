@@ -109,7 +109,9 @@ def _event_command(host: str) -> click.Command:
 
 
 @click.command("status", epilog=_STATUS_EPILOG)
-@click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many calls to list.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many calls to list."
+)
 @click.option(
     "--why", is_flag=False, flag_value=_LATEST, metavar="[ID]", help="Explain one call; without ID, the latest prompt."
 )

@@ -49,7 +49,7 @@ def host_options(command: _Command) -> _Command:
             help="Only for the project in this directory.",
         ),
         click.option("--dry-run", is_flag=True, help="Show what would change; write nothing."),
-        click.option("--yes", is_flag=True, help="Do not ask."),
+        click.option("-y", "--yes", is_flag=True, help="Do not ask."),
     )
     for option in reversed(options):
         command = option(command)

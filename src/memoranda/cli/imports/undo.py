@@ -35,7 +35,7 @@ Examples:
 @click.command(name="undo", epilog=_EPILOG)
 @click.argument("import_id", metavar="[ID]", required=False)
 @click.option("--dry-run", is_flag=True, help="Show what would be removed; write nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @memory_options
 def command(import_id: str | None, dry_run: bool, yes: bool) -> None:
     """Undo a whole import: remove what it added; without an ID, list the imports.

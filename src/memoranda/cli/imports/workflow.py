@@ -77,7 +77,7 @@ def import_options(command: _Command) -> _Command:
     """Give a command the options that every import has."""
     options = (
         click.option("--dry-run", is_flag=True, help="Show what would happen; write nothing."),
-        click.option("--yes", is_flag=True, help="Do not ask."),
+        click.option("-y", "--yes", is_flag=True, help="Do not ask."),
         click.option("--follow", is_flag=True, help="Continue to import what is new, until Ctrl-C."),
         click.option("--rescan", is_flag=True, help="Read everything again, including sessions deleted here."),
     )

@@ -35,11 +35,15 @@ from memoranda.support.origin import PERSON, utc_time
 
 _TARGETS = (*TARGETS, PROJECT)
 _target_option = click.option(
-    "--target", type=click.Choice(_TARGETS), default="memory", show_default=True,
+    "-t", "--target", type=click.Choice(_TARGETS), default="memory", show_default=True,
     help="The agent's notes, the profile of the user, or the project of this directory.",
 )  # fmt: skip
 _project_option = click.option(
-    "--project", default="", metavar="NAME", help='The memory of a project, instead of --target: its name, or "this".'
+    "-p",
+    "--project",
+    default="",
+    metavar="NAME",
+    help='The memory of a project, instead of --target: its name, or "this".',
 )
 
 
@@ -253,7 +257,7 @@ def remove(old_text: str, target: Target, project: str) -> None:
 @click.argument("old_text")
 @click.option("--to", type=click.Choice([*_TARGETS, NOTES]), required=True, help="Where it goes.")
 @click.option(
-    "--target", type=click.Choice([*_TARGETS, NOTES]), default="memory", show_default=True, help="Where it is."
+    "-t", "--target", type=click.Choice([*_TARGETS, NOTES]), default="memory", show_default=True, help="Where it is."
 )
 @_project_option
 @memory_options
@@ -326,7 +330,7 @@ def _save_edit(store: MemoryStore, view: MemoryView, draft: Path, allow: frozens
 @click.command()
 @click.argument("target", type=click.Choice([*_TARGETS, "all"]), default="all")
 @_project_option
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @memory_options
 def reset(target: str, project: str, yes: bool) -> None:
     """Remove every entry of a file, or of both. The journal keeps them: undo restores them."""

@@ -32,7 +32,7 @@ _HINT = "Still true? memoranda memory confirm HANDLE. If not, replace or remove 
 @click.command()
 @click.argument("target", type=click.Choice(TARGETS), required=False)
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many changes, newest first."
+    "-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many changes, newest first."
 )
 @memory_options
 def log(target: Target | None, limit: int) -> None:
@@ -109,7 +109,7 @@ def undo(number: int | None, outside: Target | None) -> None:
 
 @click.command()
 @click.option("--through", type=click.IntRange(min=1), help="Delete changes up to this number only (default: all).")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @memory_options
 def purge(through: int | None, yes: bool) -> None:
     """Delete the journal's history, backups and rejected proposals for good. The entries themselves stay."""
@@ -173,7 +173,7 @@ def _day(timestamp: float) -> str:
 
 @click.command()
 @click.argument("old_text")
-@click.option("--target", type=click.Choice(TARGETS), help="The file that has it. [default: any]")
+@click.option("-t", "--target", type=click.Choice(TARGETS), help="The file that has it. [default: any]")
 @memory_options
 def confirm(old_text: str, target: Target | None) -> None:
     """Confirm that the entry that contains OLD_TEXT (or has it as its number or handle) is still true."""

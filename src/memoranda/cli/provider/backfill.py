@@ -44,10 +44,10 @@ class _Plan(NamedTuple):
 
 @click.command()
 @click.argument("name", required=False, shell_complete=complete_provider)
-@click.option("--limit", type=click.IntRange(1), help="At most this many turns; the next call continues.")
+@click.option("-n", "--limit", type=click.IntRange(1), help="At most this many turns; the next call continues.")
 @click.option("--price", type=click.FloatRange(0), help="Dollars per million tokens, for the estimate.")
 @click.option("--dry-run", is_flag=True, help="Show what would be sent, and about how many tokens.")
-@click.option("--yes", is_flag=True, help="Send without asking.")
+@click.option("-y", "--yes", is_flag=True, help="Send without asking.")
 @memory_options
 def backfill(name: str | None, limit: int | None, price: float | None, dry_run: bool, yes: bool) -> None:
     """Give a provider what was remembered and said before it was chosen.

@@ -36,7 +36,7 @@ _FORGET_SECONDS = 3_600.0
 @click.argument("name", required=False, shell_complete=complete_provider)
 @click.option("--session", "session_ids", multiple=True, metavar="ID", help="Only what belongs to this session.")
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted.")
-@click.option("--yes", is_flag=True, help="Delete without asking.")
+@click.option("-y", "--yes", is_flag=True, help="Delete without asking.")
 @memory_options
 def forget(name: str | None, session_ids: tuple[str, ...], dry_run: bool, yes: bool) -> None:
     """Delete what a provider's service has received from this home, and list what it keeps.

@@ -142,7 +142,9 @@ def disconnect(program_id: str) -> None:
 
 
 @command.command()
-@click.option("--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="How many, newest first.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="How many, newest first."
+)
 @click.option("--tenant", help="Only what keys of this tenant did.")
 @common_options
 def audit(limit: int, tenant: str | None) -> None:

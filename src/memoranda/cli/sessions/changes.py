@@ -31,7 +31,7 @@ _NOT_OVERWRITTEN = (
     "\nAnother program is reading {file}, so the deleted text is still in its files. It is overwritten when the "
     "last program that has this home open closes it."
 )
-yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 export_option = click.option("--export", "export_to", type=NewFile(), help="First save the sessions to this file.")
 _DAY = 86_400
 # --automatic means the settings, and these say how to run the command.

@@ -42,7 +42,7 @@ _VERBS = {"redact": "replace with a mark", "remove": "remove", "keep": "stays"}
 @click.option("--whole-words", is_flag=True, help="Do not match a part of a longer word.")
 @click.option("--many", is_flag=True, help="With --yes: accept a text that is very short or in very many places.")
 @click.option("--dry-run", is_flag=True, help="Only list the places.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @all_users_option
 @memory_options
 def command(what: tuple[str, ...], **options: Any) -> None:
