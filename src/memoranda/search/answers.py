@@ -72,15 +72,23 @@ class SearchAnswers:
             return read(db, request, self._settings, self._in_context(db))
         filters = self._build_filters(db, request)
         if request.query:
-            found = {} if request.cursor else self._find_items(db, request)
-            answer = self._discover(db, request, filters, self._settings.answer_chars - json_size(found))
+            live = [db.messages.live_rows(self._current, self._live)] if self._current else []
+            with db.index.one_head(db.messages, db.feed.any_item, *live) as (any_item, *rows):
+                if self._current:
+                    self._live = db.messages.live_ids(self._current, self._live, rows[0])
+                found = {} if request.cursor else self._find_items(db, request, any_item=bool(any_item))
+                answer = self._discover(db, request, filters, self._settings.answer_chars - json_size(found))
             return answer | found if answer.get("success") else answer
-        found = self._find_items(db, request) if "items" in request.filters and not request.cursor else {}
+        is_asked = "items" in request.filters and not request.cursor
+        found = self._find_items(db, request, any_item=db.feed.has_items()) if is_asked else {}
         room = replace(self._settings, answer_chars=self._settings.answer_chars - json_size(found))
-        return browse(db, request, room, self._current, filters) | found
+        self._in_context(db)
+        return browse(db, request, room, self._live.conversation_id, filters) | found
 
-    def _find_items(self, db: SearchableStore, request: SearchRequest) -> JsonObject:
-        """Notes and items, in at most half of the room of an answer."""
+    def _find_items(self, db: SearchableStore, request: SearchRequest, *, any_item: bool) -> JsonObject:
+        """Notes and items, in at most half of the room of an answer. Most records have none."""
+        if not any_item:
+            return {"items": []} if "items" in request.filters else {}
         found = _find_items(db, request)
         for name in ("items", "notes"):
             while found.get(name) and json_size(found) > self._settings.answer_chars // 2:
@@ -88,10 +96,10 @@ class SearchAnswers:
         return found
 
     def _discover(self, db: SearchableStore, request: SearchRequest, filters: Filters, room: int) -> JsonObject:
-        filters = replace(filters, without=self._in_context(db))
+        filters = replace(filters, without=self._live.ids)
         if self._summarize is None:
-            return discover(db, request, room, self._current, filters)
-        answer = discover(db, request, room - NOTE_CHARS, self._current, filters)
+            return discover(db, request, room, self._live.conversation_id, filters)
+        answer = discover(db, request, room - NOTE_CHARS, self._live.conversation_id, filters)
         add_summaries(answer, request.query, db, self._summarize, replace(self._settings, answer_chars=room))
         return answer
 
@@ -144,7 +152,7 @@ def discover(
 ) -> JsonObject:
     """The conversations that match best, each with the messages around its best match, in `room` characters of JSON.
 
-    Messages of the `current` session that the filters exclude do not count, nor does its title.
+    Messages of the `current` conversation that the filters exclude do not count, nor does its title.
     """
     found = db.find(
         request.query,
@@ -155,9 +163,8 @@ def discover(
         explain=request.why,
         longer=True,
     )
-    conversation = db.conversations.conversation_of(current) if current else None
-    if conversation is not None:
-        others = [hit for hit in found.hits if hit.message_id or hit.conversation_id != conversation.conversation_id]
+    if current is not None:
+        others = [hit for hit in found.hits if hit.message_id or hit.conversation_id != current]
         found = replace(found, hits=tuple(others))
     answer = _envelope(request, found, filters)
     if not found.hits:
@@ -355,8 +362,6 @@ _MAX_NAMED_CHARS = 200
 def _find_items(db: SearchableStore, request: SearchRequest) -> JsonObject:
     """The notes that have most of a query, and the items of programs if they are asked for."""
     asked = "items" in request.filters
-    if not db.feed.has_items():
-        return {"items": []} if asked else {}
     # Most records have no items, and need not load these.
     from memoranda.search.item_evidence import find_items  # noqa: PLC0415
 

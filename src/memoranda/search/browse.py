@@ -33,7 +33,7 @@ def impossible_filter(db: SearchableStore, filters: Filters) -> JsonObject | Non
         if not values:
             return _blame(guidance.NO_PROJECT if column == "project" else guidance.NO_MATCH.format(column), column)
     if sources := filters.values_of("source"):
-        known = db.usage.statistics()["by_source"]
+        known = sorted(db.listing.known_values("source"))
         if unknown := sorted(sources.difference(known)):
             names = ", ".join(echo_list(known, _MAX_NAMES_CHARS))
             explanation = guidance.NO_SOURCE.format(echo_input(unknown[0], _MAX_NAME_CHARS))
@@ -58,7 +58,7 @@ class _Cause:
     def __init__(self, db: SearchableStore, query: Query, current: str | None) -> None:
         self._db = db
         self._query = query
-        self._current = db.conversations.conversation_of(current) if current else None
+        self._current = current
 
     def find(self, filters: Filters) -> JsonObject:
         visible = Filters(filters.scope)
@@ -80,8 +80,7 @@ class _Cause:
 
     def _occurs(self, filters: Filters, *, with_current: bool = False) -> bool:
         """Whether any word occurs; the title of the current conversation counts only `with_current`."""
-        current = None if with_current or self._current is None else self._current.conversation_id
-        return occurs(self._db.index, self._query, filters, current)
+        return occurs(self._db.index, self._query, filters, None if with_current else self._current)
 
 
 def _widen_each(filters: Filters) -> dict[str, Filters]:
@@ -130,8 +129,7 @@ def browse(
         until=filters.until,
         columns=dict(filters.columns),
     )
-    conversation = db.conversations.conversation_of(current) if current else None
-    others = [row for row in rows if conversation is None or row["conversation_id"] != conversation.conversation_id]
+    others = [row for row in rows if row["conversation_id"] != current]
     answer: JsonObject = {"success": True, "mode": "browse", "results": [], "count": 0}
     room = settings.answer_chars - _REST_CHARS
     used = 0

@@ -57,7 +57,7 @@ def _describe(store: Conversations, ids: Sequence[int], query: Query, how: str) 
     if store.batches_reads:
         ahead = ReadAhead(store)
         ahead.read_windows(ids, (_WINDOW,))
-        ahead.read_facts({message.session_id for message in ahead.read_messages(ids).values()})
+        ahead.read_facts({message.session_id for message in ahead.known_messages(ids).values()})
         store = ahead
     for message_id in ids:
         window = store.window_around(message_id, _WINDOW.size, counted=False)

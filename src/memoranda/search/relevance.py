@@ -500,9 +500,13 @@ def read_evidence(
     ahead, without = ReadAhead(store), frozenset(in_context)
     anchors = {hit.message_id for hit in hits if hit.message_id is not None}
     ranked = {number for hit in hits if len(hit.messages) > 1 for number, _ in hit.messages}
-    messages = ahead.read_messages(anchors | ranked, [hit.session_id for hit in hits])
+    shapes = (MEASURED_WINDOW, WindowShape(WINDOW, CONVERSATION_ROLES, without))
+    ends = EndsShape(BOOKEND, CONVERSATION_ROLES, without)
+    session_ids = [hit.session_id for hit in hits]
+    ahead.read_windows(anchors, shapes, ends, messages=anchors | ranked, session_ids=session_ids)
     if not by_time:
-        anchors |= {
+        messages = ahead.known_messages(ranked)
+        spoken = {
             weighed.order[0]
             for hit in hits
             if hit.message_id is not None
@@ -510,9 +514,5 @@ def read_evidence(
             and not hit.asked
             and (weighed := weigh_messages(hit.messages, messages, query)).by_speaker
         }
-    ahead.read_windows(
-        anchors,
-        (MEASURED_WINDOW, WindowShape(WINDOW, CONVERSATION_ROLES, without)),
-        EndsShape(BOOKEND, CONVERSATION_ROLES, without),
-    )
+        ahead.read_windows(spoken, shapes, ends)
     return ahead

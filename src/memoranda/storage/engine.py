@@ -75,6 +75,11 @@ class Dialect(Protocol):
     def read_at_once(self, view: Connection, statements: Sequence[Statement]) -> list[list[Any]]:
         """The rows of statements that do not need each other's; on a server in one round trip, if nothing was read."""
 
+    def heads_and_rows(
+        self, engine: "Engine", feeds: Sequence[FeedTable], statements: Sequence[Statement]
+    ) -> tuple[list[Position], list[list[Any]]]:
+        """What `wait_for_feed` returns with `visible`, and the rows of statements; on a server in one round trip."""
+
     def is_shared_with_hermes(self, connection: Connection) -> bool:
         """Whether Hermes uses the same tables, and reads from the rows of sessions what it needs."""
 

@@ -301,7 +301,6 @@ class ReadAhead(Conversations):
         self._messages: dict[int, FeedMessage] = {}
         self._read_ids: set[int] = set()
         self._facts: dict[str, SessionFacts | None] = {}
-        self._conversations: dict[int, Conversation | None] = {}
         self._windows: dict[tuple[int, WindowShape], Window | None] = {}
         self._ends: dict[tuple[str, EndsShape], tuple[list[FeedMessage], list[FeedMessage]]] = {}
 
@@ -309,47 +308,36 @@ class ReadAhead(Conversations):
         """Read the facts about sessions."""
         self._facts |= dict.fromkeys(session_ids) | self._session_facts(session_ids)
 
-    def read_messages(self, ids: Iterable[int], session_ids: Collection[str] = ()) -> dict[int, FeedMessage]:
-        """Read single messages of this scope with their conversations, and facts about sessions, in one round trip.
-
-        Messages that are rewound or deleted are missing.
-        """
-        wanted = {*ids}
-        if (missing := wanted - self._read_ids) or session_ids:
-            facts, messages, members = self._read_at_once(
-                self._facts_statement(session_ids),
-                self._messages_statement(missing),
-                self._conversations_statement(missing),
-            )
-            self._facts |= dict.fromkeys(session_ids) | _as_facts(facts)
-            self._add_messages(messages, missing)
-            self._add_conversations(members, missing)
-        return {number: self._messages[number] for number in sorted(wanted) if number in self._messages}
-
     def _add_messages(self, rows: Iterable[Sequence[Any]], ids: Collection[int]) -> None:
         self._messages |= {message.id: message for message in map(_checked_message, rows)}
         self._read_ids |= {*ids}
 
-    def _add_conversations(self, rows: Iterable[Sequence[Any]], message_ids: Iterable[int]) -> None:
-        members: defaultdict[tuple[int, str], list[str]] = defaultdict(list)
-        for message_id, conversation_id, session_id in rows:
-            members[message_id, conversation_id].append(session_id)
-        self._conversations |= dict.fromkeys(message_ids)
-        for (message_id, conversation_id), sessions in members.items():
-            self._conversations[message_id] = Conversation(conversation_id, tuple(sessions))
-
     def read_windows(
-        self, message_ids: Collection[int], shapes: Sequence[WindowShape], ends: EndsShape | None = None
+        self,
+        message_ids: Collection[int],
+        shapes: Sequence[WindowShape],
+        ends: EndsShape | None = None,
+        *,
+        messages: Collection[int] = (),
+        session_ids: Collection[str] = (),
     ) -> None:
-        """Read the windows of these shapes around messages, and the ends of their conversations."""
+        """Read the windows of these shapes around messages, and the ends of their conversations, in one round trip.
+
+        With it come single `messages`, without those that are rewound or deleted, and the facts about sessions.
+        """
         ids = [number for number in message_ids if any((number, shape) not in self._windows for shape in shapes)]
-        if not ids:
+        if not (ids or messages or session_ids):
             return
-        if unknown := [number for number in ids if number not in self._conversations]:
-            (members,) = self._read_at_once(self._conversations_statement(unknown))
-            self._add_conversations(members, unknown)
-        conversations = {number: each for number in ids if (each := self._conversations[number]) is not None}
-        found = self._look_around(conversations, shapes, ends) if conversations else []
+        facts, single, members, around = self._read_at_once(
+            self._facts_statement(session_ids),
+            self._messages_statement(messages),
+            self._conversations_statement(ids),
+            self._around_statement(ids, shapes, ends),
+        )
+        self._facts |= dict.fromkeys(session_ids) | _as_facts(facts)
+        self._add_messages(single, messages)
+        conversations = _as_conversations(members)
+        found = self._read_around(around)
         parts: defaultdict[tuple[int, int, int], list[int]] = defaultdict(list)
         for row in found:
             parts[row.message_id, row.shape, row.kind].append(row.value)
@@ -387,11 +375,12 @@ class ReadAhead(Conversations):
     def messages_by_id(self, conversation: Conversation, ids: Collection[int]) -> dict[int, FeedMessage]:
         if not self._read_ids.issuperset(ids):
             return super().messages_by_id(conversation, ids)
-        return {
-            number: self._messages[number]
-            for number in sorted(ids)
-            if number in self._messages and self._messages[number].session_id in conversation.sessions
-        }
+        known = self.known_messages(ids)
+        return {number: message for number, message in known.items() if message.session_id in conversation.sessions}
+
+    def known_messages(self, ids: Iterable[int]) -> dict[int, FeedMessage]:
+        """Those of some messages that were read, in order."""
+        return {number: self._messages[number] for number in sorted(ids) if number in self._messages}
 
     def ends_of(
         self,
@@ -448,12 +437,9 @@ class ReadAhead(Conversations):
             (*self._scope.values, *self._scope.values, *values),
         )
 
-    def _look_around(
-        self,
-        conversations: dict[int, Conversation],
-        shapes: Sequence[WindowShape],
-        ends: EndsShape | None,
-    ) -> list[_Found]:
+    def _around_statement(
+        self, message_ids: Collection[int], shapes: Sequence[WindowShape], ends: EndsShape | None
+    ) -> Statement:
         """For each message and each session of its conversation: the ids before and after it, the ends, and counts.
 
         The messages themselves come in the same rows, each of them once.
@@ -483,21 +469,30 @@ class ReadAhead(Conversations):
             condition, extra = self._neighbour_filter(ends.roles, ends.without)
             for kind, order in ((_FIRST, ""), (_LAST, "DESC")):
                 add(len(shapes), kind, f"1 = 1{condition}", extra, order, ends.size)
-        pairs = [(number, name) for number, each in conversations.items() for name in each.sessions]
+        hits, of_hits = self._conversations_statement(message_ids)
         counts = f"kind IN ({_COUNT_BEFORE}, {_COUNT_AFTER})"
         statement = (
-            "WITH found AS (SELECT hit.message, part.shape, part.kind, part.value FROM"
-            " unnest(?::bigint[], ?::text[]) AS hit(message, session)"
+            f"WITH hit(message, conversation, session) AS MATERIALIZED ({hits}),"
+            " found AS (SELECT hit.message, part.shape, part.kind, part.value FROM hit"
             f" CROSS JOIN LATERAL ({' UNION ALL '.join(texts)}) AS part(shape, kind, value)), numbered AS (SELECT *,"
             f" NOT {counts} AND row_number() OVER (PARTITION BY {counts}, value) = 1 AS is_first FROM found)"
             f" SELECT found.message, found.shape, found.kind, found.value, {COLUMNS}, {_OTHER_COLUMNS}"
             " FROM numbered AS found LEFT JOIN LATERAL"
             " (SELECT * FROM messages WHERE id = found.value AND found.is_first OFFSET 0) AS m ON true"
         )
-        (rows,) = self._read_at_once(
-            (statement, ([number for number, _ in pairs], [name for _, name in pairs], *values))
-        )
+        return (statement, (*of_hits, *values))
+
+    def _read_around(self, rows: Sequence[Sequence[Any]]) -> list[_Found]:
+        """What the statement found; keeps the messages that came with it."""
         width = len(_Found._fields)
         messages = [row[width:] for row in rows if row[width] is not None]
         self._add_messages(messages, [message[0] for message in messages])
         return [_Found(*row[:width]) for row in rows]
+
+
+def _as_conversations(rows: Iterable[Sequence[Any]]) -> dict[int, Conversation]:
+    """The conversations of messages, by their ids."""
+    members: defaultdict[tuple[int, str], list[str]] = defaultdict(list)
+    for message_id, conversation_id, session_id in rows:
+        members[message_id, conversation_id].append(session_id)
+    return {number: Conversation(name, tuple(sessions)) for (number, name), sessions in members.items()}

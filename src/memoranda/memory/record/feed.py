@@ -22,10 +22,11 @@ from memoranda.memory.record.schema import FILTERED_COLUMNS
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store_part import StorePart
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Condition, Engine, FeedTable
+from memoranda.storage.engine import Condition, Engine, FeedTable, Statement
 from memoranda.storage.position import Position
 from memoranda.storage.sqlite.stored_texts import readable_rows
 from memoranda.storage.state_meta import read_meta
+from memoranda.support.lazy_attribute import lazy_attribute
 from memoranda.support.lazy_dataclass import dataclass
 
 _BATCH_SIZE = 500
@@ -185,11 +186,20 @@ class Feed(StorePart):
             former = read_meta(connection, former_stores_key(self._scope.user)) or ""
         return frozenset(former.split())
 
-    def has_items(self) -> bool:
-        """Whether there are items in this scope: most records have none, and a search need not look for notes."""
+    @lazy_attribute
+    def any_item(self) -> Statement:
+        """Finds a row if there are items in this scope: most records have none, and a search looks for no notes."""
         condition = f"{self._scope.condition('m')} AND {_ITEMS.searchable}"
-        (found,) = self._read_at_once((f"SELECT 1 FROM memory_items m WHERE {condition} LIMIT 1", self._scope.values))
-        return bool(found)
+        return (f"SELECT 1 FROM memory_items m WHERE {condition} LIMIT 1", self._scope.values)
+
+    def has_items(self) -> bool:
+        """Whether there are items in this scope."""
+        return any(self._read_at_once(self.any_item))
+
+    def head_and_rows(self, part: StorePart, statements: Sequence[Statement]) -> tuple[Head, list[list[Any]]]:
+        """The visible head, and the rows of statements for the user of a part of the store, in one round trip."""
+        positions, rows = self._dialect.heads_and_rows(part._engine, self._feeds, statements)
+        return Head(*positions), rows
 
     def head(self, *, visible: bool = False) -> Head:
         """The last message and change that a follower can read; with `visible`, see `messages_after`."""

@@ -37,7 +37,7 @@ from memoranda.memory.record.store_part import (
 )
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Dialect, Engine
+from memoranda.storage.engine import Dialect, Engine, Statement
 from memoranda.storage.position import START, Position
 from memoranda.storage.schema import Column
 from memoranda.storage.sqlite.stored_texts import readable_rows
@@ -74,6 +74,7 @@ class LiveIds(NamedTuple):
     size: int = 0
     last: int = 0
     ids: frozenset[int] = frozenset()
+    conversation_id: str | None = None
 
 
 NO_LIVE_IDS = LiveIds()
@@ -285,25 +286,33 @@ class Messages(StorePart):
         """The ids of the messages in the session's context, and of those that they copy word for word."""
         return self.live_ids(session_id).ids
 
-    def live_ids(self, session_id: str, known: LiveIds = NO_LIVE_IDS) -> LiveIds:
-        """Like `live_message_ids`; of what is `known` only later messages are read, unless some were removed."""
-        with self._engine.reading() as connection:
-            # If the copy is shortened, the original is not in the context and can still be looked up.
-            rows = connection.execute(
-                f"SELECT message_count, m.id, CASE WHEN m.copy_of IS NULL OR m.content_format = '{SAME}' THEN m.copy_of"
-                "  WHEN COALESCE(m.content, '') ="
-                "   (SELECT COALESCE(original.content, '') FROM messages original WHERE original.id = m.copy_of)"
-                " THEN m.copy_of END FROM sessions LEFT JOIN messages m"
-                " ON m.session_id = sessions.id AND m.active = 1 AND m.id > ?"
-                f" WHERE sessions.id = ? AND {self._in_scope}",
-                (known.last, self._stored_name(session_id), *self._scope.values),
-            ).fetchall()
-        found = [row[1:] for row in rows if row[1] is not None]
+    def live_ids(self, session_id: str, known: LiveIds = NO_LIVE_IDS, rows: list[Any] | None = None) -> LiveIds:
+        """Like `live_message_ids`; of what is `known` only later messages are read, unless some were removed.
+
+        `rows` are those of `live_rows`, if the caller has read them.
+        """
+        if rows is None:
+            (rows,) = self._read_at_once(self.live_rows(session_id, known))
+        found = [row[2:] for row in rows if row[2] is not None]
         size = known.size + len(found)
         if known.size and (not rows or rows[0][0] != size):
             return self.live_ids(session_id)
         last = max((message_id for message_id, _ in found), default=known.last)
-        return LiveIds(size, last, known.ids.union(chain.from_iterable(found)) - {None})
+        ids = known.ids.union(chain.from_iterable(found)) - {None}
+        return LiveIds(size, last, ids, rows[0][1] if rows else None)
+
+    def live_rows(self, session_id: str, known: LiveIds = NO_LIVE_IDS) -> Statement:
+        """The statement for what `live_ids` needs."""
+        # If the copy is shortened, the original is not in the context and can still be looked up.
+        return (
+            "SELECT message_count, conversation_id, m.id,"
+            f" CASE WHEN m.copy_of IS NULL OR m.content_format = '{SAME}' THEN m.copy_of WHEN COALESCE(m.content, '') ="
+            "   (SELECT COALESCE(original.content, '') FROM messages original WHERE original.id = m.copy_of)"
+            " THEN m.copy_of END FROM sessions LEFT JOIN messages m"
+            " ON m.session_id = sessions.id AND m.active = 1 AND m.id > ?"
+            f" WHERE sessions.id = ? AND {self._in_scope}",
+            (known.last, self._stored_name(session_id), *self._scope.values),
+        )
 
     def encode_all(self, messages: Iterable[Mapping[str, Any]]) -> list[EncodedMessage]:
         """Redact messages and turn them into rows."""

@@ -339,13 +339,12 @@ class SessionList(StorePart):
 
     def known_values(self, column: str) -> dict[str, int]:
         """The values of a column of the sessions in scope and how many sessions each has, the last active one first."""
-        with self._engine.reading() as connection:
-            rows = connection.execute(
-                f"SELECT {column}, count(*) FROM sessions WHERE {column} IS NOT NULL AND {self._in_scope}"
-                f" GROUP BY {column} ORDER BY max(last_active) DESC",
-                self._scope.values,
-            )
-            return dict(rows.fetchall())
+        statement = (
+            f"SELECT {column}, count(*) FROM sessions WHERE {column} IS NOT NULL AND {self._in_scope}"
+            f" GROUP BY {column} ORDER BY max(last_active) DESC"
+        )
+        (rows,) = self._read_at_once((statement, self._scope.values))
+        return dict(rows)
 
     def search_sessions_by_id(self, text: str, limit: int = 20, *, include_archived: bool = True) -> list[Row]:
         """Conversations with a session whose id contains a text, ignoring the case of ASCII letters.

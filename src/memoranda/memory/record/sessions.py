@@ -381,12 +381,9 @@ class Sessions(StorePart):
     def get_session(self, session_id: str) -> Row | None:
         """Every column of a session, decoded; None if it does not exist."""
         session_id = self._stored_name(session_id)
-        with self._engine.reading() as connection:
-            row = connection.execute(
-                f"SELECT {SELECTED} FROM sessions WHERE id = ? AND {self._in_scope}",
-                (session_id, *self._scope.values),
-            ).fetchone()
-        return None if row is None else decode_session(row)
+        statement = f"SELECT {SELECTED} FROM sessions WHERE id = ? AND {self._in_scope}"
+        (rows,) = self._read_at_once((statement, (session_id, *self._scope.values)))
+        return decode_session(rows[0]) if rows else None
 
     def resolve_session_id(self, id_or_prefix: str) -> str | None:
         """The session with that id, or the only session with an id that starts with it."""

@@ -193,6 +193,7 @@ class IndexReader:
         self._view = view
         self._problem = problem
         self._counts = counts
+        self._messages: dict[int, FeedMessage | None] = {}
         self._scan: UnindexedScan | None = None
         self._stale: set[int] = set()
         self._state: IndexState | None = None
@@ -343,8 +344,10 @@ class IndexReader:
         return self._feed.view_in_file()
 
     def messages(self, ids: Collection[int]) -> dict[int, FeedMessage]:
-        """The messages with these ids, from the record."""
-        return self._feed.messages_by_id(ids)
+        """The messages with these ids, from the record; those that were read before are not read again."""
+        if missing := [number for number in ids if number not in self._messages]:
+            self._messages |= dict.fromkeys(missing) | self._feed.messages_by_id(missing)
+        return {number: message for number in ids if (message := self._messages[number]) is not None}
 
     def sequences(self, postings: Collection[Posting]) -> dict[Posting, bytes]:
         """The words of some messages in their order, see `sequences`; only of messages that were read before."""

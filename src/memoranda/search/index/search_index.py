@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from memoranda.errors import StorageError
 from memoranda.memory.record.feed import Feed, Head
+from memoranda.memory.record.store_part import StorePart
 from memoranda.search.index import doc_sets, generations
 from memoranda.search.index import generations as tables
 from memoranda.search.index.generations import describe_error, is_damage
@@ -25,6 +26,7 @@ from memoranda.search.index.reader import IndexConnection, IndexReader
 from memoranda.search.index.unindexed_scan import MAX_READ_ALL
 from memoranda.search.index.updater import IndexUpdater
 from memoranda.storage import fork_safety
+from memoranda.storage.engine import Statement
 from memoranda.storage.files.fork_lock import renew_in_child
 from memoranda.storage.position import START, Position
 from memoranda.support.lazy_dataclass import dataclass
@@ -69,6 +71,7 @@ class SearchIndex:
         self._open: IndexFile | None = None
         self._problem: str | None = None
         self._counts: tuple[Head | None, dict[Pattern, int]] = (None, {})
+        self._thread = threading.local()
         renew_in_child(self)
 
     @property
@@ -105,9 +108,21 @@ class SearchIndex:
         return IndexProgress(after, max(after, head.message), problem)
 
     @contextmanager
+    def one_head(self, part: StorePart, *statements: Statement) -> Iterator[list[list[Any]]]:
+        """In the block, all searches of this thread see what was committed before; gives the rows of statements.
+
+        So a search that asks several times needs one round trip for what it asks first.
+        """
+        self._thread.head, rows = self._feed.head_and_rows(part, statements)
+        try:
+            yield rows
+        finally:
+            self._thread.head = None
+
+    @contextmanager
     def reading(self) -> Iterator[IndexReader]:
         """One consistent view for a search; it includes everything that was committed before the call."""
-        head = self._feed.head(visible=True)
+        head: Head = getattr(self._thread, "head", None) or self._feed.head(visible=True)
         with ExitStack() as stack:
             view = None
             lock = self._lock

@@ -17,7 +17,7 @@ from typing import Any
 from psycopg import errors as pg
 
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Condition, FeedTable, Statement
+from memoranda.storage.engine import Condition, Engine, FeedTable, Statement
 from memoranda.storage.position import START, Position
 from memoranda.storage.postgres import row_security
 
@@ -48,6 +48,11 @@ class PostgresDialect:
 
     def read_at_once(self, view: Connection, statements: Sequence[Statement]) -> list[list[Any]]:
         return view.read_at_once(statements)  # type: ignore[attr-defined, no-any-return]
+
+    def heads_and_rows(
+        self, engine: Engine, feeds: Sequence[FeedTable], statements: Sequence[Statement]
+    ) -> tuple[list[Position], list[list[Any]]]:
+        return engine.heads_and_rows(feeds, statements)  # type: ignore[attr-defined, no-any-return]
 
     def is_shared_with_hermes(self, connection: Connection) -> bool:
         return False

@@ -102,7 +102,7 @@ class ReadView:
         def begin(raw: RawConnection) -> RawConnection:
             with raw.pipeline():
                 raw.execute(_BEGIN_READING)
-                self._apply(raw)
+                self.apply(raw)
                 cursor = execute(raw, statement, values)
             found.append(PostgresRows(cursor))
             return raw
@@ -119,13 +119,13 @@ class ReadView:
         def run(raw: RawConnection) -> list[list[Any]]:
             # What is sent in one pipeline is one transaction.
             with raw.pipeline():
-                self._apply(raw)
+                self.apply(raw)
                 cursors = [execute(raw, *one) for one in statements]
             return [restored_rows(cursor.fetchall()) for cursor in cursors]
 
         return self._engine._with_connection(run)
 
-    def _apply(self, raw: RawConnection) -> None:
+    def apply(self, raw: RawConnection) -> None:
         """Say for whom the transaction acts, and how long it waits for locks."""
         timeout = self._engine._lock_timeout
         statement, values = (_SET_WITH_TIMEOUT, [self.setting, timeout]) if timeout else (_SET, [self.setting])
@@ -209,6 +209,27 @@ class PostgresEngine(ServerDiagnostics):
             return self._state.horizon.heads(feeds, self._ask, visible=visible)
         with self.reading() as connection:
             return [last_position(self.dialect, connection, feed) for feed in feeds]
+
+    def heads_and_rows(
+        self, feeds: Sequence[FeedTable], statements: Sequence[Statement]
+    ) -> tuple[list[Position], list[list[Any]]]:
+        rows: list[list[Any]] = []
+
+        def ask(statement: str, values: Sequence[Any]) -> Any:
+            def run(raw: RawConnection) -> Any:
+                with raw.pipeline():
+                    heads = execute(raw, statement, values)
+                    ReadView(self).apply(raw)
+                    cursors = [execute(raw, *one) for one in statements]
+                rows[:] = [restored_rows(cursor.fetchall()) for cursor in cursors]
+                return heads.fetchone()
+
+            return self._ask(statement, values) if rows else self._with_connection(run)
+
+        if self._state.horizon is None or self._state.inside is not None:
+            with self.reading() as view:
+                return self.wait_for_feed(feeds, visible=True), self.dialect.read_at_once(view, statements)
+        return self._state.horizon.heads(feeds, ask, visible=True), rows
 
     def _ask(self, statement: str, values: Sequence[Any]) -> Any:
         return self._execute_alone(statement, values)[0]

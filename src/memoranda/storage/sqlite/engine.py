@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Condition, FeedTable, Statement, last_position
+from memoranda.storage.engine import Condition, Engine, FeedTable, Statement, last_position
 from memoranda.storage.fork_safety import file_identity
 from memoranda.storage.orphaned_wal import refuse_missing_main_file
 from memoranda.storage.position import Position
@@ -48,6 +48,12 @@ class SqliteDialect:
 
     def read_at_once(self, view: Connection, statements: Sequence[Statement]) -> list[list[Any]]:
         return [list(readable_rows(view, *one)) for one in statements]
+
+    def heads_and_rows(
+        self, engine: Engine, feeds: Sequence[FeedTable], statements: Sequence[Statement]
+    ) -> tuple[list[Position], list[list[Any]]]:
+        with engine.reading() as view:
+            return engine.wait_for_feed(feeds, visible=True), self.read_at_once(view, statements)
 
     def is_shared_with_hermes(self, connection: Connection) -> bool:
         return was_opened_by_hermes(connection)
