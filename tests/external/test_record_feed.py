@@ -66,6 +66,16 @@ def _rest(outbox: Outbox) -> list[Any]:
     return found
 
 
+def test_turns_that_are_queued_together_keep_their_times(tmp_path: Path, store: SessionStore) -> None:
+    """A vendor that knows an earlier attempt only by its time would take the second turn for the first."""
+    for number in range(3):
+        _turn(store, f"turn {number}")
+    said = [message["timestamp"] for message in store.messages.get_messages("s") if message["role"] == "assistant"]
+    with closing(Outbox(tmp_path)) as outbox:
+        assert outbox.catch_up("p") == 3
+        assert [job.created for job in outbox.list_jobs("", 10)] == said and len(set(said)) == 3
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("used", ["before", "never"])
 @pytest.mark.parametrize("how", ["ended", "killed"])

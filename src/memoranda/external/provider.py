@@ -85,7 +85,7 @@ class MemoryProvider(ABC):
         """Store a completed turn. `messages` is its transcript with tool calls.
 
         Facts, as for every delivery: idempotency_key; attempt (1 at first, more if an earlier delivery may have
-        arrived, so a service can be asked for the key before it is sent again); timestamp (when it was queued);
+        arrived, so a service can be asked for the key before it is sent again); timestamp (when it was recorded);
         agent_context (of the session that it belongs to, which need not be the session of `initialize`).
         """
 

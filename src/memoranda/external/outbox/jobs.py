@@ -16,7 +16,8 @@ DAMAGED = "it has changed on the disk since it was recorded, so it is not sent"
 class Found(NamedTuple):
     """What the record has for a provider: a turn from its first to its last message, or a notification.
 
-    `owner` is the process that delivers it while it lives; empty: any process. `created` is None for a turn.
+    `owner` is the process that delivers it while it lives; empty: any process. `created` is when it was
+    recorded; of a turn, when it was said.
     """
 
     key: str
@@ -26,16 +27,16 @@ class Found(NamedTuple):
     last_message: int | None = None
     notification: int | None = None
     owner: str = ""
-    created: float | None = None
+    created: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """A notification that this process delivers: `args` in their order, `facts` by name.
 
-    `orphan`: a process that has ended put it into the outbox. `created` is when it was queued. `attempts` counts failed
-    deliveries; at least 1 if there was any, even after parked jobs were retried. `notification` is its row in the
-    record, None for a turn.
+    `orphan`: a process that has ended put it into the outbox. `created` is when it was recorded. `attempts` counts
+    failed deliveries; at least 1 if there was any, even after parked jobs were retried. `notification` is its row in
+    the record, None for a turn.
     """
 
     id: int

@@ -458,7 +458,7 @@ class Outbox:
         if found.notification is None and found.session_id == ours:
             owner = self._owner
         lease = (owner, self._until()) if owner else (None, None)
-        return (provider, scope, self._clock() if created is None else created, *lease, *columns)
+        return (provider, scope, created, *lease, *columns)
 
     @property
     def _owner(self) -> str:

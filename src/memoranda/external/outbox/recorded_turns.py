@@ -68,7 +68,8 @@ def completed_turns(store: SessionStore, store_ids: Collection[str], provider: s
     """The turns that were completed after a position while a provider was in use, in order."""
     ends = store.messages.get_messages_with(DONE, position)
     return [
-        Found(turn_key(end["session_id"], begin), "turn", end["session_id"], begin, end["id"])
+        # The time of its answer, however late it is queued: some vendors know an earlier attempt only by its time.
+        Found(turn_key(end["session_id"], begin), "turn", end["session_id"], begin, end["id"], created=end["timestamp"])
         for end in ends
         if is_for(provider, end.get(DONE), store_ids) and (begin := _begin_of(store, end))
     ]

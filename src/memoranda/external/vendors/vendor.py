@@ -92,7 +92,7 @@ class Delivery:
 
     `key` is the same for each attempt. `attempt` is 1 at first, and more if an earlier one may have been stored
     although its answer was lost: then look for the key at the vendor before storing again. `time` is when it was
-    queued, in seconds since 1970.
+    recorded, in seconds since 1970.
     """
 
     key: str
