@@ -94,6 +94,19 @@ def test_a_failing_provider_never_fails_the_turn(tmp_path: Path, broken: str, ca
     assert len(calls(home, "sync_turn")) == (broken in ("fail_start", "fail_sync"))
 
 
+def test_a_new_provider_gets_what_was_remembered_and_said_before(tmp_path: Path) -> None:
+    """Once, after a person agreed: entries of curated memory and completed turns."""
+    terminal = Terminal(tmp_path)
+    with memoranda.open(tmp_path) as memory, memory.session(source="cli") as session:
+        memory.remember("The zebra is called Otto.")
+        take_turn(session, QUESTION, "Otto.")
+    recorder_home(tmp_path)
+    for _ in range(2):
+        terminal.ok("provider", "backfill", "--yes")
+    assert calls(tmp_path, "sync_turn") == [["sync_turn", QUESTION, "Otto."]]
+    assert calls(tmp_path, "on_memory_write") == [["on_memory_write", "add", "memory", "The zebra is called Otto."]]
+
+
 def test_a_plugin_is_found_set_up_and_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By its folder, with plugin.yaml and register(ctx); settings and secrets go where they belong."""
     monkeypatch.setenv("RECORDER_KEY", "")

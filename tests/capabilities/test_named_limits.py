@@ -5,10 +5,13 @@ import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import click
 import pytest
 
 import memoranda
+from memoranda.cli.provider import command as providers
 from memoranda.external.loading.discovery import BUNDLED
+from memoranda.external.provider import MemoryProvider
 from memoranda.home.config.config import find_key
 from memoranda.integrations.tool_host import ToolHost, open_for_hosts
 from memoranda.models.model import Reply
@@ -116,3 +119,17 @@ def test_the_reference_lists_the_bundled_providers() -> None:
     line = re.search(r"Bundled: (.*)", (PAGE.parents[1] / "reference" / "providers.md").read_text("utf-8"))
     assert line is not None
     assert re.findall(r"`(\w+)`", line[1]) == [provider.name for provider in BUNDLED]
+
+
+def test_the_page_names_every_command_of_providers() -> None:
+    """A command that is added or removed changes the list."""
+    listed = re.search(r"\| `provider (list`, .*?) \|", PAGE.read_text("utf-8"))
+    assert listed is not None
+    assert re.findall(r"(\w+)`", listed[1]) == list(providers.list_commands(click.Context(providers)))
+
+
+def test_the_reference_lists_the_members_of_a_provider() -> None:
+    """Every member that a subclass may have, and no other."""
+    page = (PAGE.parents[1] / "reference" / "providers.md").read_text("utf-8").partition("What is *delivered*")[0]
+    named = re.findall(r"^\| `(\w+)", page, re.MULTILINE)
+    assert sorted(named) == sorted(name for name in vars(MemoryProvider) if not name.startswith("_"))

@@ -182,6 +182,20 @@ def test_what_failed_is_shown_and_delivered_by_a_retry(terminal: Terminal, doubl
     assert "acme: 0 delivered" in terminal.ok("provider", "retry")
 
 
+@pytest.mark.slow
+def test_a_retry_waits_for_turns_that_are_recorded_and_not_queued(terminal: Terminal, double: AcmeDouble) -> None:
+    """A process that was killed has left them in the record only."""
+    set_up(terminal, double)
+    with memoranda.open(terminal.home) as memory, memory.session() as session:
+        # Closed before the turns: nothing reads the record until the next session.
+        session.external.close()
+        for number in range(20):
+            with session.turn(f"This is turn {number}.") as turn:
+                turn.done("Noted.")
+    assert "acme: 20 delivered" in terminal.ok("provider", "retry")
+    assert len(double.memories) == 20
+
+
 def test_a_provider_that_cannot_delete_says_so(terminal: Terminal) -> None:
     """Nothing is changed."""
     add_plugin(terminal.home, "plain", plain("plain"))

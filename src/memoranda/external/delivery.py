@@ -131,6 +131,8 @@ class Delivery:
     def drain(self, timeout: float, *, only_due: bool = False) -> bool:
         """Wait until the queue is empty; True when it is. `only_due` does not wait for jobs that are retried later."""
         deadline = time.monotonic() + timeout
+        # Another process may have recorded turns and ended before one of them was queued.
+        self._outbox.catch_up(self._calls.name, self._queue.scope)
         while True:
             # Before the pause: a job that enters the outbox in between is seen there.
             settled = self._queue.flushed

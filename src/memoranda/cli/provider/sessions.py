@@ -105,6 +105,8 @@ def retry(invocation: Invocation, name: str | None) -> CommandOutput:
     home = owned_home(invocation)
     names = require_in_use(home, name)
     with closing(Outbox(home.root, server_url=config.server_url(home))) as outbox:
+        for each in names:
+            outbox.catch_up(each)
         before = {each: outbox.backlog(each) for each in names}
         for each in names:
             outbox.retry_failed(each)
