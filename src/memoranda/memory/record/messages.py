@@ -133,8 +133,7 @@ class Messages(StorePart):
         if last_seen is not None:
             self._engine.lock_session(connection, session_id)
             refuse_newer(connection, session_id, last_seen, [message.row[_EXTERNAL_ID] for message in encoded])
-        ids, new = self.insert_all(connection, session_id, [message.row for message in encoded])
-        added = encoded if all(new) else [message for message, is_new in zip(encoded, new, strict=True) if is_new]
+        ids, added = self.insert_all(connection, session_id, encoded)
         self._count(connection, session_id, added)
         count_redactions(connection, sum([message.secrets for message in added]))
         return ids
@@ -347,21 +346,23 @@ class Messages(StorePart):
         return {**clean, **identifying}, count
 
     def insert_all(
-        self, connection: Connection, session_id: StoredName, rows: Sequence[Sequence[Any]]
-    ) -> tuple[list[int], list[bool]]:
-        """Insert rows as `insert` does, with one statement if all are certainly new; return ids and which are new."""
-        if len(rows) > 1 and all([_cannot_conflict(row) for row in rows]):
-            return self._insert_together(connection, session_id, rows), [True] * len(rows)
-        ids, new = [], []
-        for row in rows:
-            message_id, is_new = self.insert(connection, session_id, row)
+        self, connection: Connection, session_id: StoredName, messages: Sequence[EncodedMessage]
+    ) -> tuple[list[int], Sequence[EncodedMessage]]:
+        """Insert messages, with one statement if all are certainly new; return all ids, and those that are new."""
+        if len(messages) > 1 and all([_cannot_conflict(message) for message in messages]):
+            return self._insert_together(connection, session_id, messages), messages
+        ids, added = [], []
+        for message in messages:
+            message_id, is_new = self.insert(connection, session_id, message.row)
             ids.append(message_id)
-            new.append(is_new)
-        return ids, new
+            if is_new:
+                added.append(message)
+        return ids, added
 
     def _insert_together(
-        self, connection: Connection, session_id: StoredName, rows: Sequence[Sequence[Any]]
+        self, connection: Connection, session_id: StoredName, messages: Sequence[EncodedMessage]
     ) -> list[int]:
+        rows = [message.row for message in messages]
         filled = [index for index, column in enumerate(zip(*rows, strict=True)) if column.count(None) < len(rows)]
         select, names = itemgetter(*filled), ("session_id", CHECKSUM, *[WRITTEN[index] for index in filled])
         values = [(session_id, checksum_of_row(session_id, row), *select(row)) for row in rows]
@@ -437,9 +438,9 @@ def _growth_of(added: Sequence[EncodedMessage]) -> _Growth:
     return _Growth((len(added), len(said), calls, latest, latest), latest, None if latest is None else hour_of(latest))
 
 
-def _cannot_conflict(row: Sequence[Any]) -> bool:
+def _cannot_conflict(message: EncodedMessage) -> bool:
     """Whether a message is certainly new, and no copy of another."""
-    return row[_EXTERNAL_ID] is None and row[_COPY_OF] is None
+    return message.row[_EXTERNAL_ID] is None and message.row[_COPY_OF] is None
 
 
 def next_message_id(dialect: Dialect) -> str:

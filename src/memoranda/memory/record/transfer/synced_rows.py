@@ -18,6 +18,7 @@ from memoranda.memory.record.message_rows import (
     DONE,
     TURN,
     WRITTEN,
+    EncodedMessage,
     Message,
     decode_json,
     dump_json,
@@ -266,22 +267,23 @@ class SyncedRows(StorePart):
         session_id = self._stored_name(session_id)
         cleaned = self._messages.redact_all(fields for _, fields, _, _ in states)
         encoded = [
-            encode(renumber_references({**clean, "copy_of": original}, new_id), 0.0)
-            for (_, _, original, _), (clean, _) in zip(states, cleaned, strict=True)
+            EncodedMessage(encode(renumber_references({**clean, "copy_of": original}, new_id), 0.0), redacted, 0)
+            for (_, _, original, _), (clean, redacted) in zip(states, cleaned, strict=True)
         ]
+        new = [message for (version, *_), message in zip(states, encoded, strict=True) if not version.is_here]
         with self._engine.writing() as connection:
             self._engine.lock_session(connection, session_id)
             self._require(connection, session_id)
-            added = [row for (version, _, _, _), row in zip(states, encoded, strict=True) if not version.is_here]
+            placed, first_changed = [], None
             with unnoticed(connection):
-                inserted = zip(*self._messages.insert_all(connection, session_id, added), strict=True)
-                placed, first_changed = [], None
-                for (version, _, _, flags), row in zip(states, encoded, strict=True):
-                    number, is_new = (version.number, False) if version.is_here else next(inserted)
+                ids, added = self._messages.insert_all(connection, session_id, new)
+                numbers, are_new = iter(ids), len(added) == len(new)
+                for (version, _, _, flags), message in zip(states, encoded, strict=True):
+                    number = version.number if version.is_here else next(numbers)
                     if version.is_here:
-                        self._replace(connection, number, row)
+                        self._replace(connection, number, message.row)
                         first_changed = min(number, first_changed or number)
-                    if not is_new or flags != NEW_FLAGS:
+                    if version.is_here or not are_new or flags != NEW_FLAGS:
                         assignments = ", ".join(f"{name} = ?" for name in FLAGS)
                         connection.execute(f"UPDATE messages SET {assignments} WHERE id = ?", (*flags, number))
                     placed.append(version._replace(number=number))
