@@ -20,6 +20,7 @@ from memoranda.service.viewer.pages import (
 
 PAGES: tuple[Page, ...] = (
     today.PAGE,
+    today.VERSION,
     search.PAGE,
     timeline.PAGE,
     session.PAGE,

@@ -1,11 +1,12 @@
 """Today: one stream by time of what was said, saved, recalled and imported, and of what awaits approval.
 
 Each kind of event is read only as far back as the page shows it. The actions of other pages are at hand: approve,
-reject, undo and edit.
+reject, undo and edit. This and other pages follow what agents do while they are open (`static/live.js`).
 """
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
@@ -16,8 +17,9 @@ from memoranda.memory.curated.facts import seconds_of
 from memoranda.memory.curated.memory_file import handle
 from memoranda.memory.curated.settings import Target
 from memoranda.memory.curated.store import MemoryStore
+from memoranda.search.recall_log import hook_calls_path, recalls_path
 from memoranda.service.viewer.conversation_lists import ConversationRow, chip_group, find_links, find_recorded
-from memoranda.service.viewer.page import Page, PageRequest, View, page_url
+from memoranda.service.viewer.page import Download, Page, PageRequest, View, page_url
 from memoranda.service.viewer.pages.approvals import describe_proposals
 from memoranda.service.viewer.pages.memory_history import read_latest
 from memoranda.service.viewer.pages.recall_log import read_given, redactor_of
@@ -210,3 +212,24 @@ _READERS: dict[str, Callable[[PageRequest, float], Iterator[Event]]] = {
     "imported": _imported,
 }
 PAGE = Page("today", PATH, show, label="Today")
+
+
+def show_version(request: PageRequest) -> Download:
+    """A text that is another one after the user's conversations, memory, notes, proposals or recalls have changed.
+
+    Open pages ask for it every second, so it reads one row of each and no file as a whole.
+    """
+    memory, store = request.memory, request.memory.curated
+    last = store.journal.last()
+    seen: list[object] = [last and last.number, store.proposals.texts.names()]
+    for path in (hook_calls_path(memory.home.root), recalls_path(memory.home.root, request.user)):
+        with suppress(OSError):
+            seen.append(path.stat().st_mtime_ns)
+    if request.has_record:
+        latest = memory.sessions.list_sessions_rich(limit=1, include_children=True, order_by_last_active=True)
+        seen += [(row["id"], row["last_active"], row["message_count"], row["ended_at"]) for row in latest]
+        seen += [(each.item.key, each.item.updated_at) for each in memory.items.search((), None, limit=1)]
+    return Download("version.txt", "text/plain", iter([digest(repr(seen)).encode()]))
+
+
+VERSION = Page("version", "/version", show_version, download=True)
