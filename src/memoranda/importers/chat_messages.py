@@ -63,8 +63,8 @@ def as_text(value: Any) -> str:
     return value if isinstance(value, str) else "" if value is None else to_json(value)
 
 
-def to_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+to_json = json.JSONEncoder(ensure_ascii=False).encode
+"""A value as JSON; `json.dumps` would make an encoder for every call."""
 
 
 def short_digest(*values: str) -> str:

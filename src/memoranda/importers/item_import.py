@@ -319,5 +319,5 @@ def _merge(before: ImportedConversation, later: ImportedConversation) -> Importe
 
 
 def _approximate_chars(message: dict[str, Any]) -> int:
-    texts = [value for value in message.values() if type(value) is str]
-    return sum(map(len, texts)) + sum(len(str(call)) for call in message.get("tool_calls") or ())
+    calls = message.get("tool_calls")
+    return sum([len(value) for value in message.values() if type(value) is str]) + (len(str(calls)) if calls else 0)

@@ -15,7 +15,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from memoranda.memory.curated.settings import Target
 from memoranda.memory.record.transfer.imports import MessageState
@@ -81,8 +81,7 @@ class ImportedConversation:
     """Values for columns of the sessions table, from a program whose record has the same ones; see `ImportedRows`."""
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedMessage:
+class ImportedMessage(NamedTuple):
     """One message in chat form: role, content, tool_calls, tool_call_id, timestamp ..., and a stable external_id."""
 
     message: dict[str, Any]

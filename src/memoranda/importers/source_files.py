@@ -11,10 +11,9 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from memoranda.importers.reader_protocol import Checkpoint, ImportItem, Problem, ReadEvent
-from memoranda.support.lazy_dataclass import dataclass
 
 # An image in a transcript may have several megabytes.
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -22,6 +21,8 @@ _MAX_DEPTH = 12
 _LONG_LINE_BYTES = 1024 * 1024
 _DIGESTED_BYTES = 4096
 _READ_ONLY = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+# Most lines of a transcript are longer than Python's own buffer.
+_BUFFER_BYTES = 128 * 1024
 _LINES_PER_CHECKPOINT = 100
 _UNFINISHED = "the line is not finished (is it still being written?)"
 _SETTLED_AFTER = 120.0
@@ -35,7 +36,7 @@ def open_source(file: Path) -> BinaryIO:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "Not a regular file", str(file))
-    return open(descriptor, "rb")
+    return open(descriptor, "rb", buffering=_BUFFER_BYTES)
 
 
 def item_at(file: Path, label: str) -> ImportItem | None:
@@ -137,8 +138,7 @@ def unreadable_problem(item: ImportItem, error: OSError) -> Problem:
     return Problem(item.file, None, f"cannot be read: {error.strerror or error}", unread=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One line that is a JSON object; `end` is the offset of the next line.
 
     `raw` tells it from other lines: its bytes, or the digest of a very long line, which is not kept twice.

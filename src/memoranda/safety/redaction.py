@@ -33,14 +33,17 @@ _MAX_LEVELS = 3
 _HTML_ESCAPES = str.maketrans({"<": r"\u003c", ">": r"\u003e", "&": r"\u0026"})
 _PRIVATE_KEY = "[redacted:private_key]"
 _LISTS = (list, tuple)
-# An id in this form is no credential of an issuer, and nearly every imported message has one. With sixteen digits at
-# its beginning it may pass for the number of a card.
-_UUID = compile_later(r"(?=[0-9-]{0,18}[a-f])[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_UUID_CHARS = 36
+# An id in one of these forms, a UUID or the id of a tool call, is no credential of an issuer, and nearly every message
+# of an agent has one. With sixteen digits at its beginning a UUID may pass for the number of a card.
+_ID = compile_later(
+    r"(?=[0-9-]{0,18}[a-f])[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?:toolu|call)_[A-Za-z0-9]{8,32}"
+)
+_MAX_ID_CHARS = 38
 _FLAT = frozenset({str, int, float, bool, type(None)})
 # One in a hundred long numbers passes for the number of a card, and many programs use long numbers as ids.
 _NOT_IN_NAMES = frozenset({"card_number", "iban", "social_security_number"})
 _CACHED_NAMES = 4096
+_MAX_KEY_CHARS = 40
 # The cost of guessing a password from its replacement: about 15 ms and 8 MB for each guess.
 _SCRYPT_COST = 2**13
 _SCRYPT_SALT = b"memoranda.name"
@@ -64,6 +67,8 @@ class Redactor:
         # The longest first, so that a value that contains another is redacted as a whole.
         self._known = _longest_first(plain)
         self._known_and_escaped = _longest_first(plain.union(*map(_escaped_forms, plain)))
+        # The keys of objects recur in every message, and are searched once.
+        self._clean_keys: set[Any] = set()
         self.name: Callable[[str], str] = lru_cache(_CACHED_NAMES)(self._redact_name)
         """The stored form of a name that a caller chose, such as a session id: the name itself unless it contains a
         credential. The same name always has the same form, in every home, and the form of a form is the form itself."""
@@ -99,13 +104,17 @@ class Redactor:
         False may be wrong, and `value` then finds nothing; True is never wrong.
         """
         texts: list[str] = []
-        _collect_texts(value, texts)
+        new_keys = _collect_texts(value, texts, self._clean_keys)
         if self._known:
             joined = BETWEEN_TEXTS.join(texts)
             if contains_any(self._known_forms(joined), joined):
                 return False
-        others = [text for text in texts if len(text) != _UUID_CHARS or not _UUID.fullmatch(text)]
-        return not any(map(find_secrets, _overlapping_parts(BETWEEN_TEXTS.join(others))))
+        others = [text for text in texts if len(text) > _MAX_ID_CHARS or not _ID.fullmatch(text)]
+        if any(map(find_secrets, _overlapping_parts(BETWEEN_TEXTS.join(others)))):
+            return False
+        if new_keys and len(self._clean_keys) < _CACHED_NAMES:
+            self._clean_keys.update([key for key in new_keys if type(key) is str and len(key) <= _MAX_KEY_CHARS])
+        return True
 
     def _redact_name(self, name: str) -> str:
         if len(name) < _MIN_VALUE_CHARS:
@@ -220,12 +229,22 @@ def _overlapping_parts(text: str) -> Iterator[str]:
         yield text[start : start + _PART_CHARS + _SHARED_CHARS]
 
 
-def _collect_texts(value: Any, texts: list[str]) -> None:
-    """Append every text in a value that is long enough for a credential to `texts`, keys included."""
+def _collect_texts(value: Any, texts: list[str], clean_keys: set[Any]) -> set[Any]:
+    """Append every text in a value that is long enough for a credential to `texts`; return the keys among them.
+
+    The keys of an object are left out if all of them are in `clean_keys`.
+    """
     unvisited = [value]
+    new_keys: set[Any] = set()
     seen = 0
     while unvisited:
-        parts = _children(unvisited.pop())
+        value = unvisited.pop()
+        if type(value) is dict and value.keys() <= clean_keys:
+            parts: Collection[Any] = value.values()
+        else:
+            parts = _children(value)
+            if type(value) is dict:
+                new_keys.update(value)
         seen += len(parts)
         if seen > _MAX_PARTS:
             raise RecursionError("A value has too many parts, or contains itself.")
@@ -235,6 +254,7 @@ def _collect_texts(value: Any, texts: list[str]) -> None:
                     texts.append(part)
             elif type(part) not in _FLAT:
                 unvisited.append(part)
+    return new_keys
 
 
 def _children(value: Any) -> Collection[Any]:

@@ -24,7 +24,7 @@ def unstorable_character(text: str) -> str | None:
     """Names the character that keeps a text from being stored as UTF-8; None when there is none."""
     if "\0" in text:
         return "a NUL character"
-    if found := _SURROGATE.search(text):
+    if not text.isascii() and (found := _SURROGATE.search(text)):
         return f"half of a surrogate pair (U+{ord(found.group()):04X}) that is not a character"
     return None
 

@@ -122,3 +122,22 @@ def test_a_batch_with_known_external_ids_adds_only_the_others(store: SessionStor
     )
     assert ids == [first, first + 1]
     assert len(store.messages.get_messages("s")) == 2
+
+
+def test_new_messages_with_external_ids_are_inserted_together(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an import appends them; one that is stored already, or occurs twice, is not added again."""
+    with open_store(path) as store:
+        store.sessions.create_session("s", "cli")
+
+        def append(*names: str) -> list[int]:
+            messages = [{"role": "user", "content": f"text of {name}", "external_id": name} for name in names]
+            return store.messages.append_messages("s", messages)
+
+        assert append("a", "b", "c", "b") == [1, 2, 3, 2]
+        with monkeypatch.context() as only_together:
+            only_together.delattr(type(store.engine.dialect), "add_row")
+            assert append("d", "e") == [4, 5]
+        assert append("e", "f") == [5, 6]
+        contents = [content for _, content, _ in _contents(store, "s")]
+        assert contents == [f"text of {name}" for name in "abcdef"]
+        assert store.maintenance.miscounted_sessions() == []

@@ -75,6 +75,31 @@ def test_an_id_in_the_form_of_a_card_number_is_searched() -> None:
     assert not Redactor().is_clean([name])
 
 
+@given(st.from_regex(r"(?:toolu|call)_[A-Za-z0-9]{8,32}", fullmatch=True))
+def test_the_id_of_a_tool_call_is_not_searched_and_hides_nothing(name: str) -> None:
+    """No credential has its form; a known value is found in this form, too."""
+    assert find_secrets(name) == []
+    assert Redactor().is_clean([{"tool_call_id": name}])
+    assert not Redactor([name]).is_clean([{"tool_call_id": name}])
+
+
+def test_keys_that_were_clean_are_not_searched_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They recur in every message; a key that is new is searched."""
+    searched: list[str] = []
+
+    def find(text: str) -> list[FoundSecret]:
+        searched.append(text)
+        return find_secrets(text)
+
+    monkeypatch.setattr(redaction, "find_secrets", find)
+    redactor = Redactor(["correct-horse-battery"])
+    for _ in range(2):
+        assert redactor.is_clean([{"finish_reason": "An ordinary sentence."}])
+    assert ["finish_reason" in text for text in searched] == [True, False]
+    assert not redactor.is_clean([{"finish_reason": "x", "password=Tr0ub4dor&3x": "y"}])
+    assert not redactor.is_clean([{"finish_reason": "x", "correct-horse-battery": "y"}])
+
+
 def test_a_name_is_searched_only_in_the_text_of_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
     """An id with digits does not cause the messages before it to be searched."""
     searched: list[str] = []
@@ -84,8 +109,8 @@ def test_a_name_is_searched_only_in_the_text_of_its_value(monkeypatch: pytest.Mo
         return []
 
     monkeypatch.setattr(finder, "_find_named", find_named)
-    assert Redactor().is_clean(["An ordinary sentence. " * 20, "call_4f1d22b9a0"])
-    assert [text.strip("\n\0") for text in searched] == ["call_4f1d22b9a0"]
+    assert Redactor().is_clean(["An ordinary sentence. " * 20, "item_4f1d22b9a0"])
+    assert [text.strip("\n\0") for text in searched] == ["item_4f1d22b9a0"]
 
 
 # The worst of some thousand combinations of parts that the rules look for.

@@ -122,8 +122,8 @@ class _Transcript:
         self._recent.append(entry.get("uuid"))
         has_new_title = self._learn(entry)
         for event in _entry_events(line, self._known.calls):
-            if not isinstance(event, Skipped) or has_new_title:
-                yield from self._conversation(entry)
+            if (not isinstance(event, Skipped) or has_new_title) and (conversation := self._conversation(entry)):
+                yield conversation
             yield event
 
     def _learn(self, entry: Entry) -> bool:
@@ -146,14 +146,14 @@ class _Transcript:
         facts["title"], self._known.title_rank = found
         return True
 
-    def _conversation(self, entry: Entry) -> Iterator[ImportedConversation]:
-        """Yield the conversation of a line, unless the same one was yielded last."""
+    def _conversation(self, entry: Entry) -> ImportedConversation | None:
+        """Return the conversation of a line; None if the same one was yielded last."""
         facts = self._known.facts
         is_side = entry.get("isSidechain") is True and not self._is_agent
         agent = entry.get("agentId") if is_side else None
         identity = (is_side, agent, *map(facts.get, ("title", "model", "directory")))
         if identity == self._yielded:
-            return
+            return None
         self._yielded = identity
         host_id, parent = self._file.stem, None
         if self._is_agent:
@@ -161,7 +161,7 @@ class _Transcript:
             host_id = f"{parent}{_AGENT_MARK}{self._file.stem.removeprefix('agent-')}"
         elif is_side:
             parent, host_id = host_id, f"{host_id}{_AGENT_MARK}{agent if isinstance(agent, str) else _UNKNOWN_AGENT}"
-        yield ImportedConversation(
+        return ImportedConversation(
             host_id,
             None if parent else facts.get("title"),
             facts.get("model"),
@@ -198,6 +198,7 @@ def _entry_events(line: Line, calls: dict[str, str]) -> Iterator[ImportedMessage
         messages = list(_user_messages(_blocks(prompt), calls))
     if not messages:
         yield Skipped(_skipped_label(entry))
+        return
     name, at = _external_id(line), entry.get("timestamp")
     for number, converted in enumerate(messages):
         external_id = f"{name}:{number}" if number else name
@@ -339,4 +340,4 @@ def _tool_result(block: Entry, tool_names: dict[str, str]) -> Entry:
 
 
 def _join_texts(texts: list[str]) -> str:
-    return "\n\n".join(text for text in texts if text.strip())
+    return "\n\n".join([text for text in texts if text and not text.isspace()])

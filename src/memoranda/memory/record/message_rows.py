@@ -78,14 +78,12 @@ def encode(message: Mapping[str, Any], now: float | None = None) -> list[Any]:
             (renamed if key in _RESERVED or key in _ALIASES else extra)[key] = value
         elif value is not None:
             row[index] = value
-            if index in _ENCODERS:
+            if index in _ENCODERS and not (index in _TEXT_INDEXES and type(value) is str and value and value.isascii()):
                 encoders.append(index)
     if renamed:
         encoders += _add_renamed(renamed, row, extra)
-    if not isinstance(row[_ROLE], str) or not row[_ROLE]:
-        raise SessionError(f"A message needs a role such as user or assistant, not {row[_ROLE]!r}.")
-    if not _storable(row[_ROLE]):
-        raise SessionError(f"A role must be text without unpaired surrogates, not {row[_ROLE][:60]!r}.")
+    if row[_ROLE] not in ROLES:
+        _check_role(row[_ROLE])
     row[_CONTENT], row[_FORMAT] = encode_content(row[_CONTENT])
     if row[_TIMESTAMP] is None:
         row[_TIMESTAMP] = time.time() if now is None else now
@@ -99,6 +97,13 @@ def encode(message: Mapping[str, Any], now: float | None = None) -> list[Any]:
         extra.pop("external_id", None)
     row[_EXTRA] = dump_json(extra) if extra else None
     return row
+
+
+def _check_role(role: Any) -> None:
+    if not isinstance(role, str) or not role:
+        raise SessionError(f"A message needs a role such as user or assistant, not {role!r}.")
+    if not _storable(role):
+        raise SessionError(f"A role must be text without unpaired surrogates, not {role[:60]!r}.")
 
 
 def _add_renamed(fields: Message, row: list[Any], extra: Message) -> list[int]:
@@ -302,6 +307,7 @@ _ROLE, _CONTENT, _FORMAT, _TIMESTAMP, _EXTERNAL_ID, _COPY_OF, _EXTRA = map(
     WRITTEN.index,
     ("role", "content", "content_format", "timestamp", "external_id", "copy_of", "extra"),
 )
+_TEXT_INDEXES = frozenset(map(WRITTEN.index, _TEXTS))
 _TOKEN_COUNT, _IS_SUMMARY = map(WRITTEN.index, ("token_count", "is_summary"))
 _EMPTY_IN_PLAIN_ROW = len(WRITTEN) - 3
 _SIGN = 2**31

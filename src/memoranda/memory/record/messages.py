@@ -349,7 +349,7 @@ class Messages(StorePart):
         self, connection: Connection, session_id: StoredName, messages: Sequence[EncodedMessage]
     ) -> tuple[list[int], Sequence[EncodedMessage]]:
         """Insert messages, with one statement if all are certainly new; return all ids, and those that are new."""
-        if len(messages) > 1 and all([_cannot_conflict(message) for message in messages]):
+        if len(messages) > 1 and self._are_new(connection, session_id, [message.row for message in messages]):
             return self._insert_together(connection, session_id, messages), messages
         ids, added = [], []
         for message in messages:
@@ -358,6 +358,27 @@ class Messages(StorePart):
             if is_new:
                 added.append(message)
         return ids, added
+
+    def _are_new(self, connection: Connection, session_id: StoredName, rows: Sequence[Sequence[Any]]) -> bool:
+        """Whether certainly no row is a copy, is in the session already, or occurs twice among these."""
+        if any([row[_COPY_OF] is not None for row in rows]):
+            return False
+        names = [row[_EXTERNAL_ID] for row in rows if row[_EXTERNAL_ID] is not None]
+        if not names:
+            return True
+        if self._dialect.one_statement_appends or len(set(names)) < len(names):
+            # Where writers do not wait for each other, another one may add the same message now.
+            return False
+        if not connection.execute("SELECT 1 FROM messages WHERE session_id = ? LIMIT 1", (session_id,)).fetchone():
+            return True
+        for start in range(0, len(names), _BATCH_SIZE):
+            condition, values = self._dialect.one_of("external_id", names[start : start + _BATCH_SIZE])
+            stored = connection.execute(
+                f"SELECT 1 FROM messages WHERE session_id = ? AND {condition} LIMIT 1", (session_id, *values)
+            )
+            if stored.fetchone():
+                return False
+        return True
 
     def _insert_together(
         self, connection: Connection, session_id: StoredName, messages: Sequence[EncodedMessage]
@@ -436,11 +457,6 @@ def _growth_of(added: Sequence[EncodedMessage]) -> _Growth:
     latest = max([message.row[_TIMESTAMP] for message in said], default=None)
     calls = sum([message.tool_calls for message in said])
     return _Growth((len(added), len(said), calls, latest, latest), latest, None if latest is None else hour_of(latest))
-
-
-def _cannot_conflict(message: EncodedMessage) -> bool:
-    """Whether a message is certainly new, and no copy of another."""
-    return message.row[_EXTERNAL_ID] is None and message.row[_COPY_OF] is None
 
 
 def next_message_id(dialect: Dialect) -> str:

@@ -6,6 +6,7 @@ expressions are compiled when a text first passes that check.
 
 from memoranda.safety.secrets.found_secret import FoundSecret, drop_overlaps
 from memoranda.safety.secrets.issuer_tokens import blank_escapes, find_issuer_tokens
+from memoranda.safety.substrings import contains_any
 from memoranda.support.lazy_pattern import compile_later
 
 BETWEEN_TEXTS = "\n\n\n\n\0\n"
@@ -23,9 +24,12 @@ _RUNS = bytes(97 if chr(byte) in "a0" else 32 for byte in range(256))
 _OTHER_NAMES = ("key", "token", "secret", "pwd", "_pat")
 
 # A value that may be a secret has a digit beside a letter or a sign, or a sign within a word. Most texts have no such
-# word, and most others have one or two, so only the text around these is searched for names.
-_PLAIN_NUMBERS = compile_later(rb"(?:[^0]*+(?<![as*])0++(?![as*]))++")
-_IN_WORD = b"a0"
+# word, and most others have one or two, so only the text around these is searched for names. Each expression begins
+# with the character that is searched for, which is faster, and ends with the word.
+_NUMBER_IN_WORD = compile_later(rb"0(?<!00)(?:(?<=[as*]0)|0*+(?=[as*]))[^ ]*+")
+_SIGN_IN_WORD = compile_later(rb"s(?<=[a0]s)(?=[a0])[^ ]*+")
+# The long numbers of `checked_numbers`.
+_LONG_NUMBERS = (b"00000000", b"0000 0000", b"0000a0000", b"000a00a0000")
 _MIN_WORD_CHARS = 8
 _WORD_AND_NUMBER = compile_later(r"[^\w\s]*(?:[A-Za-z]+[-_.:]?\d{1,4}|\d{1,4}-?[a-z]+)\W*$")
 # How much of the text around such a word is searched. A name is near its value; a command may begin far before it.
@@ -54,7 +58,7 @@ def find_secrets(text: str) -> list[FoundSecret]:
         for start, end in _find_unlikely_parts(text, kinds):
             part = _find_named(text[start:end])
             found += [FoundSecret(kind, first + start, last + start) for kind, first, last in part] if start else part
-    if b"0000" in kinds:
+    if b"0000" in kinds and contains_any(_LONG_NUMBERS, kinds):
         from memoranda.safety.secrets.checked_numbers import find_checked_numbers
 
         found += find_checked_numbers(text, kinds)
@@ -75,38 +79,23 @@ def _find_unlikely_parts(text: str, kinds: bytes) -> list[tuple[int, int]]:
 
     `kinds` has an `a` for each letter, a `0` for each digit, an `s` or `*` for each sign, and a space for white space.
     """
-    kinds += b" "
     words: dict[int, int] = {}
     max_words = max(_MAX_WORDS, len(text) // _CHARS_PER_WORD)
     max_numbers = max(_MAX_NUMBERS, len(text) // _CHARS_PER_NUMBER)
-    position, numbers = kinds.find(b"0", _skip_plain_numbers(kinds)), 0
-    while position >= 0:
-        end = _add_word(text, kinds, position, words)
-        numbers += 1
+    for numbers, found in enumerate(_NUMBER_IN_WORD.finditer(kinds), start=1):
+        _add_word(text, kinds, *found.span(), words)
         if numbers > max_numbers or len(words) > max_words:
             return [(0, len(text))]
-        position = kinds.find(b"0", _skip_plain_numbers(kinds, end))
-    position = kinds.find(b"s")
-    while position >= 0:
-        end = position + 1
-        if kinds[position - 1] in _IN_WORD and kinds[end] in _IN_WORD:
-            end = _add_word(text, kinds, position, words)
-        position = kinds.find(b"s", end)
+    for found in _SIGN_IN_WORD.finditer(kinds):
+        _add_word(text, kinds, *found.span(), words)
     return _parts_around(sorted(words.items()), text) if words else []
 
 
-def _skip_plain_numbers(kinds: bytes, start: int = 0) -> int:
-    """The end of the last number before the first one that stands beside a letter or a sign."""
-    skipped = _PLAIN_NUMBERS.match(kinds, start)
-    return skipped.end() if skipped else start
-
-
-def _add_word(text: str, kinds: bytes, position: int, words: dict[int, int]) -> int:
-    """Add the word at a position unless it is short, or a word with a number; the end of the word."""
-    start, end = kinds.rfind(b" ", 0, position) + 1, kinds.find(b" ", position)
+def _add_word(text: str, kinds: bytes, position: int, end: int, words: dict[int, int]) -> None:
+    """Add the word around a position up to its end, unless it is short, or a word with a number."""
+    start = kinds.rfind(b" ", 0, position) + 1
     if end - start >= _MIN_WORD_CHARS and not _WORD_AND_NUMBER.match(text, start, end):
         words[start] = end
-    return end
 
 
 def _parts_around(words: list[tuple[int, int]], text: str) -> list[tuple[int, int]]:
