@@ -40,7 +40,7 @@ Examples:
   memoranda view --no-browser        prints the link only, for example over SSH
   memoranda view --port 8931         always the same port, for a tunnel
 """
-_MISSING_FOR_VIEW = "The viewer needs the extra 'server': pip install 'memoranda[server]'."
+_MISSING_FOR_VIEW = "The viewer needs the extra 'view': pip install 'memoranda[view]'."
 
 
 def _read_compatible(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
