@@ -116,7 +116,7 @@ def test_no_page_shows_what_belongs_to_another_user(
     own = clients["ana"].get(_address(page, ana.parts, q=ana.word, by="purpose"))
     if page.owner_only:
         assert own.status_code == 403
-    elif page.name not in ("timeline", "memory-prompt"):
+    elif page.name not in ("timeline", "memory-prompt", "version"):
         assert own.status_code == 200 and ana.word in own.text, f"{page.name} shows nothing of its own user: see _fill"
     assert bo.word not in own.text
     other = clients["ana"].get(_address(page, bo.parts, q="heronb*", words="heron", by="purpose"))
@@ -128,6 +128,19 @@ def test_no_page_shows_what_belongs_to_another_user(
     assert bo.word not in shown, shown
     if "{" in page.path and "target" not in page.path:
         assert other.status_code in (403, 404)
+
+
+@pytest.mark.slow
+def test_what_one_user_does_changes_no_page_of_another(
+    clients: dict[str, httpx.Client], neighbours: dict[str, Neighbour]
+) -> None:
+    """The version that open pages ask for is another one only after something of one's own has changed."""
+    before = {name: client.get(page_url("/version")).text for name, client in clients.items()}
+    bo = neighbours["bo"].memory
+    bo.sessions.append_message(neighbours["bo"].parts["session"], "user", "One more.")
+    bo.curated.add("user", "Likes quiet.", PERSON)
+    after = {name: client.get(page_url("/version")).text for name, client in clients.items()}
+    assert after["ana"] == before["ana"] and after["bo"] != before["bo"]
 
 
 @pytest.mark.slow
