@@ -69,9 +69,10 @@ class CuratedMemories:
 
     def users(self) -> list[str]:
         """Every user with a memory on the server."""
-        from memoranda.memory.curated.table_storage import users_with_memory  # noqa: PLC0415
+        from memoranda.memory.curated.schema import SCHEMA  # noqa: PLC0415
+        from memoranda.storage.lazy_database import users_of  # noqa: PLC0415
 
-        return users_with_memory(self._server()) if self._settings.store.url else []
+        return users_of(self._server(), SCHEMA.user_tables) if self._settings.store.url else []
 
     def delete(self, user: str) -> None:
         """Delete everything that the tables have of a user; the directories of files stay."""

@@ -3,7 +3,7 @@
 Checking whether it exists creates nothing. The code for servers is loaded only if one is configured.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,6 +68,15 @@ def opened_for_everyone(database: LazyDatabase) -> Iterator[Engine]:
     """The tables with the rows of all users; closed at the end."""
     with closing(database):
         yield database.open().acting_for(None, everyone=True)
+
+
+def users_of(engine: Engine, tables: Mapping[str, str]) -> list[str]:
+    """The users with rows in these tables, each with an expression for its user; the home's owner has none or ''."""
+    found: set[str | None] = set()
+    with engine.acting_for(None, everyone=True).reading() as connection:
+        for table, user in tables.items():
+            found |= {name for (name,) in connection.execute(f"SELECT DISTINCT {user} FROM {table}").fetchall()}
+    return sorted(name for name in found if name)
 
 
 def open_server_engine(

@@ -12,7 +12,7 @@ from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.health import CheckedDatabase, take_rows
 from memoranda.storage.home_database import APPLICATION_ID, FILE_NAME, HomeDatabase, HomeEngine
-from memoranda.storage.lazy_database import LazyDatabase, opened_for_everyone
+from memoranda.storage.lazy_database import LazyDatabase, opened_for_everyone, users_of
 from memoranda.storage.salvage.rebuild import DamagedDatabase
 from memoranda.storage.schema import STATE_META, Schema
 from memoranda.storage.sqlite.database import Database
@@ -68,12 +68,7 @@ def opened_parts(root: Path, urls: Iterable[str] = ()) -> Iterator[tuple[Engine,
 
 def users_with_rows(root: Path, url: str) -> set[str]:
     """The users that any part has rows of."""
-    found = set()
-    for engine, schema in opened_parts(root, (url,)):
-        for table, user in schema.user_tables.items():
-            with engine.reading() as connection:
-                found |= {name for (name,) in connection.execute(f"SELECT DISTINCT {user} FROM {table}").fetchall()}
-    return {name for name in found if name}
+    return {user for engine, schema in opened_parts(root, (url,)) for user in users_of(engine, schema.user_tables)}
 
 
 def check_parts(root: Path, in_use: Sequence[str], setting: Path = Path(), url: str = "") -> Iterator[HealthIssue]:

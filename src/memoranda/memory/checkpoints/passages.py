@@ -125,13 +125,6 @@ class CheckpointPassages:
         return changed
 
 
-def users_with_checkpoints(engine: Engine) -> list[str]:
-    """The users that have checkpoints, without the home's owner; the engine must act for everyone."""
-    with engine.reading() as connection:
-        rows = connection.execute("SELECT DISTINCT user_id FROM checkpoints WHERE user_id <> '' ORDER BY 1")
-        return [user for (user,) in rows]
-
-
 def _pattern_of(matcher: TextMatcher) -> re.Pattern[bytes]:
     return byte_pattern(matcher.texts, whole_words=matcher.whole_words)
 

@@ -256,13 +256,6 @@ class TableStorage(MemoryStorage):
         return None
 
 
-def users_with_memory(engine: Engine) -> list[str]:
-    """Every user that has rows in the tables, without the owner of the home."""
-    statement = " UNION ".join(f"SELECT user_id FROM {table.name}" for table in schema.SCHEMA.tables)
-    with engine.acting_for(None, everyone=True).reading() as connection:
-        return sorted(user for (user,) in connection.execute(statement).fetchall() if user)
-
-
 def delete_user(engine: Engine, user: str) -> None:
     """Delete every row of a user, in one transaction."""
     rows = UserRows(lambda: engine, user)

@@ -90,13 +90,6 @@ class Passages(StorePart):
         super().__init__(engine, scope, redactor)
         self._titles = titles
 
-    def users(self) -> list[str]:
-        """The users that have sessions, without the home's owner."""
-        self._require_everyone()
-        with self._engine.reading() as connection:
-            rows = connection.execute("SELECT DISTINCT user_id FROM sessions WHERE user_id IS NOT NULL ORDER BY 1")
-            return [row[0] for row in rows]
-
     def session_ids(self) -> list[str]:
         """The ids of all sessions in the scope."""
         with self._engine.reading() as connection:
@@ -296,13 +289,6 @@ class ItemPassages(StorePart):
     def __init__(self, engine: Engine, scope: Scope, redactor: Redactor | None) -> None:
         super().__init__(engine, scope, redactor)
         self._in_scope = scope.condition("items")
-
-    def users(self) -> list[str]:
-        """The users that have items, without the home's owner."""
-        self._require_everyone()
-        with self._engine.reading() as connection:
-            rows = connection.execute("SELECT DISTINCT user_id FROM memory_items WHERE user_id IS NOT NULL ORDER BY 1")
-            return [row[0] for row in rows]
 
     def count(self) -> int:
         """How many items there are in the scope, with those of which only the history is left."""

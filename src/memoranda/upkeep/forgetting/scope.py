@@ -14,9 +14,10 @@ from memoranda.home import config
 from memoranda.home.memory_store import CuratedMemories
 from memoranda.home.session_db import SessionDB
 from memoranda.memory.checkpoints.store import open_checkpoints
+from memoranda.memory.record.schema import ITEMS, SESSIONS
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import open_store
-from memoranda.storage.lazy_database import LazyDatabase
+from memoranda.storage.lazy_database import LazyDatabase, users_of
 from memoranda.storage.orphaned_wal import database_exists
 from memoranda.support.home import Home, decode_user_id, encode_user_id
 from memoranda.support.lazy_dataclass import dataclass
@@ -142,12 +143,12 @@ def _users_with_files(home: Home) -> set[str]:
 
 
 def _users_in_store(home: Home, server_url: str) -> set[str]:
-    found: set[str | None] = {*users_with_rows(home.root, server_url)}
+    found = users_with_rows(home.root, server_url)
     location = existing_record(home, server_url)
     if location is not None:
         with closing(open_store(location)) as store, closing(memories_of(home, server_url)) as memories:
-            found |= {*store.passages.users(), *store.item_passages.users(), *memories.users()}
-    return {name for name in found if name}
+            found |= {*users_of(store.engine, {SESSIONS.name: "user_id", ITEMS.name: "user_id"}), *memories.users()}
+    return found
 
 
 def _user_folder(path: Path) -> str | None:

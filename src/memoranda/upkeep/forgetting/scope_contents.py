@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from memoranda.external.outbox.queued_passages import QueuedPassages
 from memoranda.importers.importer import state_of_store
-from memoranda.memory.checkpoints.passages import CheckpointPassages, users_with_checkpoints
+from memoranda.memory.checkpoints.passages import CheckpointPassages
+from memoranda.memory.checkpoints.schema import SCHEMA as CHECKPOINTS
 from memoranda.memory.checkpoints.store import CheckpointStore, open_checkpoints
 from memoranda.memory.curated.passages import find_passages, forget_passages, matching_entries
 from memoranda.memory.curated.settings import Target
@@ -15,6 +16,7 @@ from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.record.passages import FoundPassage
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore, open_store
+from memoranda.storage.lazy_database import users_of
 from memoranda.storage.orphaned_wal import database_exists
 from memoranda.support.text_matcher import TextMatcher
 from memoranda.upkeep.forgetting.home_files import Archives, HomeFiles
@@ -105,7 +107,7 @@ class ScopeContents:
             return True
         if not self._checkpoints.exists():
             return False
-        known = users_with_checkpoints(self._checkpoints.open().acting_for(None, everyone=True))
+        known = users_of(self._checkpoints.open(), CHECKPOINTS.user_tables)
         return any(
             CheckpointPassages(CheckpointStore(self._checkpoints, user)).find(matcher)
             for user in (None, *known)

@@ -11,7 +11,7 @@ from pathlib import Path
 from memoranda.errors import HomeError, StorageError
 from memoranda.memory.curated.schema import SCHEMA as CURATED
 from memoranda.memory.curated.storage import FileStorage, MemoryStorage
-from memoranda.memory.curated.table_storage import TableStorage, users_with_memory
+from memoranda.memory.curated.table_storage import TableStorage
 from memoranda.memory.record.record import open_record
 from memoranda.memory.record.schema import (
     CHANGES,
@@ -25,7 +25,7 @@ from memoranda.memory.record.schema import (
 )
 from memoranda.storage.engine import Engine
 from memoranda.storage.files.named_texts import NamedTexts
-from memoranda.storage.lazy_database import open_server_engine
+from memoranda.storage.lazy_database import open_server_engine, users_of
 from memoranda.storage.orphaned_wal import database_exists
 from memoranda.storage.state_meta import drop_meta, write_meta
 from memoranda.support.durable_files import make_private_directory
@@ -138,7 +138,7 @@ def migrate_to_files(url: str, home: Home, progress: Progress) -> MigrationRepor
     with _record(url) as source, _record(home.state_db) as target, closing(open_server_engine(url, CURATED)) as tables:
         _claim(source, target, None)
         counts = _copy_record(source, target, progress)
-        users: list[str | None] = [None, *users_with_memory(tables)]
+        users: list[str | None] = [None, *users_of(tables, CURATED.user_tables)]
         copied = 0
         for user in users:
             storage = TableStorage(lambda: tables, user)
@@ -207,9 +207,7 @@ def _is_own(key: str) -> bool:
 
 def _memory_directories(home: Home, source: Engine) -> dict[str | None, Path]:
     """The memory directories of a home by user; the id of a long name is found in the record."""
-    with source.reading() as connection:
-        rows = connection.execute("SELECT DISTINCT user_id FROM sessions WHERE user_id IS NOT NULL").fetchall()
-    known = {encode_user_id(user): user for (user,) in rows if user}
+    known = {encode_user_id(user): user for user in users_of(source, {SESSIONS.name: "user_id"})}
     found: dict[str | None, Path] = {None: home.memories()} if home.memories().is_dir() else {}
     for directory in home.user_memories():
         user = known.get(directory.name) or decode_user_id(directory.name)
