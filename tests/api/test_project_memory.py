@@ -7,6 +7,7 @@ import pytest
 import memoranda
 from memoranda.errors import SessionError
 from memoranda.integrations.memory_text import MemoryText, read_memory_text
+from tests.support.projects.repositories import make_repository
 
 
 @pytest.fixture
@@ -57,6 +58,32 @@ def test_a_project_is_named_by_a_part_of_its_name(home: Path, tmp_path: Path) ->
         assert memory.entries(f"project:{heron}") == ("Uses tabs here.",)
         with pytest.raises(SessionError, match="No conversation"):
             memory.remember("x", "project:unknown")
+
+
+def test_a_repository_that_is_renamed_stays_its_project(home: Path, tmp_path: Path) -> None:
+    """It is published nowhere, and its first commit says which one it is."""
+    heron = make_repository(tmp_path / "work" / "heron", "Begin")
+    with memoranda.open(home) as memory:
+        with memory.session(directory=heron) as session:
+            session.record("user", "Where is the depot?")
+            session.remember("Uses tabs here.", "project")
+        crane = heron.rename(tmp_path / "work" / "crane")
+        assert "Uses tabs here." in memory.session(directory=crane).prompt
+        assert memory.search("depot", project=str(crane))["count"] == 1
+
+
+def test_a_directory_that_is_renamed_stays_its_project_if_a_link_says_so(home: Path, tmp_path: Path) -> None:
+    """Without a link, another directory never gets its memory."""
+    heron = _directory(tmp_path, "heron")
+    with memoranda.open(home) as memory:
+        with memory.session(directory=heron) as session:
+            session.record("user", "Where is the depot?")
+            session.remember("Uses tabs here.", "project")
+        crane = heron.rename(tmp_path / "work" / "crane")
+        assert "Uses tabs here." not in memory.session(directory=crane).prompt
+        heron.symlink_to(crane)
+        assert "Uses tabs here." in memory.session(directory=crane).prompt
+        assert memory.search("depot", project=str(crane))["count"] == 1
 
 
 def test_a_host_gets_the_block_with_the_memory_text(home: Path, tmp_path: Path) -> None:

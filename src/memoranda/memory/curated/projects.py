@@ -14,8 +14,8 @@ def find_target(targets: Sequence[Target], identity: str) -> Target:
         return own
     wanted = read_project(identity)
     for target, other in known.items():
-        # A directory from before `git init` belongs to the repository that it is now.
-        today = (project_of(other) or other) if is_path(other) and not is_path(identity) else other
+        # A directory belongs to the repository that it is now, or to the directory that a link in its place leads to.
+        today = (project_of(other) or other) if is_path(other) else other
         if wanted.is_same(read_project(today)) or today == identity:
             return target
     return own
