@@ -89,6 +89,7 @@ FLOOR: Mapping[str, Mapping[str, Any]] = {
     "floor: two words": {"relevance.MIN_WORDS": 1},
     "floor: asked before": {"relevance.ASKED_BEFORE": ""},
     "floor: newer statements": {"relevance.NEWER_STATEMENT": "", "relevance.OLDER_STATEMENT": ""},
+    "floor: owners": {"relevance.find_owners": lambda question: []},
     "floor: neighbours": {"relevance._NEIGHBOURS": 0},
     "floor: three hits": {"relevance._MAX_MEASURED": 1},
     **{

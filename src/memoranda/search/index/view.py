@@ -31,7 +31,7 @@ _MAX_DEPTH = 40
 _BATCH_SIZE = 480
 _FILLED = 40
 # What a view keeps for the next search: frequent words and filters, which are large and asked for again and again.
-_MAX_KEPT_BYTES = 24_000_000
+_MAX_KEPT_BYTES = 16_000_000
 _MAX_KEPT_FILTERS = 8
 _INTEGER_BYTES = 100
 _LAST_CHARACTER = "\U0010ffff"
