@@ -1,6 +1,7 @@
 """Relative dates become the dates that they meant when the text was written."""
 
 import re
+import time
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from importlib import import_module
@@ -83,6 +84,13 @@ def test_every_phrase_contains_a_cue_of_its_language() -> None:
         cues = [cue.replace("_", " ") for cue in _CUES[rule.language].split()]
         phrases = list(islice(_phrases(_parser.parse(rule.pattern.pattern, re.IGNORECASE)), 20_000))
         assert [phrase for phrase in phrases if not any(cue in phrase.lower() for cue in cues)] == []
+
+
+def test_a_long_word_takes_no_long_time() -> None:
+    """A model may try to save a page without spaces: an entry is read once for names and quotations."""
+    started = time.process_time()
+    assert absolute_dates("Today " + "x" * 20_000, WRITTEN).startswith("On 2026-11-18")
+    assert time.process_time() - started < 1
 
 
 def _phrases(parsed: Any) -> Iterator[str]:

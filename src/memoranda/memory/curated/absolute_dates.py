@@ -336,9 +336,12 @@ _CUES = {
     "other": "ieri ontem gisteren вчера 昨日 어제 oggi hoje vandaag сегодня 오늘 domani amanhã завтра 내일",
 }
 
+# A word with such a character is tried from its start or from the end of a quotation: tried from each of its letters,
+# a long word would take the square of its length.
 _PROTECTED = compile_later(
     r"```.*?(?:```|\Z)|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|„[^“”\n]*[“”]|«[^»\n]*»|‹[^›\n]*›|「[^」\n]*」|『[^』\n]*』"
-    r"|《[^》\n]*》|‘[^’\n]*’|(?<!\w)'[^'\n]+'(?!\w)|\S*[/\\_=<>{}$@#~]\S*|\S*[\w)]\.\w\S*|(?<!\w)--?\w\S*",
+    r"|《[^》\n]*》|‘[^’\n]*’|(?<!\w)'[^'\n]+'(?!\w)"
+    r"|(?<![^\s`\"“”»›」』》’'])(?:\S*[/\\_=<>{}$@#~]\S*|\S*[\w)]\.\w\S*)|(?<!\w)--?\w\S*",
     re.DOTALL,
 )
 _NAMED_THING = (
