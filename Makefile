@@ -53,6 +53,7 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/test_house.py
 
 # The generated parts of docs/reference, which are committed.
 reference: $(READY)

@@ -13,6 +13,9 @@ import pytest
 
 from tests.cases import cases
 
+# `make lint` runs them, too: they parse all sources, which takes as long as a hundred other tests.
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
@@ -127,7 +130,6 @@ def test_a_small_file_has_several_users() -> None:
     assert small == SMALL_FILES, "put a small file into the one file that uses it"
 
 
-@pytest.mark.slow
 def test_every_line_imports_only_from_lines_below() -> None:
     """The contracts in pyproject.toml hold, lazy and type-only imports included: layers for every module, no cycles."""
     result = subprocess.run(
@@ -187,7 +189,6 @@ def test_only_the_configuration_reads_the_environment() -> None:
     assert readers == ["environment.py"]
 
 
-@pytest.mark.slow
 @cases("path", TESTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_test_says_in_a_sentence_what_is_true(path: Path) -> None:
     """A docstring per test and per test module."""

@@ -56,7 +56,9 @@ ERRORS: dict[str, ModelError] = {
     )
 }  # fmt: skip
 BAD: dict[str, Reply | ModelError] = NONSENSE | ERRORS
-every_kind = pytest.mark.parametrize("kind", BAD)
+every_kind = pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] if place % 3 else []) for place, kind in enumerate(BAD)]
+)
 
 
 class Watched:

@@ -86,6 +86,7 @@ def test_what_a_page_orders_waits(tmp_path: Path, attack: str) -> None:
         assert memory.entries() == () and session.call("skills_list", {})["count"] == 0
 
 
+@pytest.mark.slow
 @cases("attack", ATTACKS[::4])
 def test_what_a_past_conversation_orders_waits_although_no_result_is_recorded(tmp_path: Path, attack: str) -> None:
     """A program may call `session_search` and record only its answers."""

@@ -47,6 +47,7 @@ def test_a_turn_logs_what_was_recalled_into_its_prompt(tmp_path: Path) -> None:
     assert call["text"] == "oracle> The zebra is called Otto."
 
 
+@pytest.mark.slow
 def test_a_turn_logs_why_nothing_was_recalled(tmp_path: Path) -> None:
     """A provider that knows nothing, one that fails, and one that is too slow are told apart."""
     source = (

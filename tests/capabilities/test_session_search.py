@@ -14,6 +14,7 @@ from memoranda.models.model import Reply
 from memoranda.testing.scripted.server import ScriptedServer
 from memoranda.testing.scripted.steps import Refuse
 from tests.capabilities.conversations import fill_context, take_turn
+from tests.cases import cases
 from tests.cli.terminal import Terminal
 
 NOW = time.time()
@@ -39,7 +40,7 @@ def db(tmp_path: Path) -> Iterator[memoranda.SessionDB]:
         yield opened
 
 
-@pytest.mark.parametrize(
+@cases(
     ("query", "sessions"),
     [
         ("docker deployment", {"docker"}),

@@ -115,6 +115,7 @@ KEEPING = """def sync_turn(self, user_content, assistant_content, *, session_id=
         file.write(f"{session_id} {user_content}\\n")"""
 
 
+@pytest.mark.slow
 def test_a_test_says_what_it_left_and_leaves_nothing_else(terminal: Terminal) -> None:
     """One turn of a session with a special name; nothing in the outbox; waiting jobs stay."""
     _plugin(terminal.home, KEEPING)

@@ -77,6 +77,7 @@ def _unknown(value: Any, shape: Any, path: str = "") -> list[str]:
     return wrong + [each for key in value if key in hints for each in _unknown(value[key], hints[key], f"{path}.{key}")]
 
 
+@pytest.mark.slow
 def test_the_answers_have_the_keys_of_their_shapes(tmp_path: Path) -> None:
     """A search in every mode, a receipt, a refusal, and the messages of a conversation."""
     with memoranda.open(tmp_path, summarize=lambda instructions, transcript: "A summary.") as memory:

@@ -289,6 +289,7 @@ def test_what_a_person_changes_is_mirrored(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_delivery_that_is_still_read_when_its_home_closes_is_made_at_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -79,6 +79,7 @@ def test_the_doctor_reports_every_changed_letter(tmp_path: Path, data: st.DataOb
     assert _problems(tmp_path) == []
 
 
+@pytest.mark.slow
 @cases("change", ["provider = 'q'", "user_id = 'eve'", "kind = 'session_end'", "session_id = 'other'", "key = 'other'"])
 def test_a_change_of_the_columns_that_say_whose_it_is_is_noticed(tmp_path: Path, change: str) -> None:
     """A notification must not reach another provider, user or session, from the record or from the outbox."""
@@ -90,6 +91,7 @@ def test_a_change_of_the_columns_that_say_whose_it_is_is_noticed(tmp_path: Path,
         assert all(outbox.claim(provider, scope) is None for provider in "pq" for scope in ("", "eve"))
 
 
+@pytest.mark.slow
 @cases("change", ["kind = 'session_end'", "session_id = 'other'", "key = 'other'", "notification = 2"])
 def test_a_job_that_does_not_match_its_notification_is_read_again(tmp_path: Path, change: str) -> None:
     """It is not sent as it is, and the repair queues what was recorded."""

@@ -264,9 +264,7 @@ def test_unknown_keys_in_our_section_are_reported(home: Home) -> None:
     assert config.load(home, {}).unknown_keys == ("memory.memory_char_limt",)
 
 
-@pytest.mark.parametrize(
-    "value", ["plain", "with space", "quo'te", 'dou"ble', "back\\slash", "$dollar", "#hash", "é字", "a=b", "'"]
-)
+@cases("value", ["plain", "with space", "quo'te", 'dou"ble', "back\\slash", "$dollar", "#hash", "é字", "a=b", "'"])
 def test_a_secret_reads_back_exactly(home: Home, value: str) -> None:
     """Whatever characters it holds, in a file that is private."""
     home.secrets_file.write_text("# mine\nOTHER=kept\n")

@@ -109,6 +109,7 @@ def test_a_branch_of_a_deleted_session_goes_on_growing(home: Home, tmp_path: Pat
     assert [each["external_id"] for each in home.messages("claude-code-fork")] == ["own", "later"]
 
 
+@pytest.mark.slow
 def test_a_branch_has_nothing_twice_without_the_memory_of_imports(home: Home) -> None:
     """Whichever is read first: the record knows where it came from."""
     trunk = [said(f"t{number}") for number in range(600)]

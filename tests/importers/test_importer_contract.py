@@ -13,6 +13,7 @@ from memoranda.importers.importer import Importer
 from memoranda.importers.source_files import MAX_LINE_BYTES
 from memoranda.importers.sources import SOURCES
 from memoranda.importers.undo import ImportHistory
+from tests.cases import cases
 from tests.importers.import_home import Home
 from tests.importers.samples import Sample
 from tests.importers.samples.databases import DATABASES
@@ -27,6 +28,17 @@ HOSTILE_BYTES = {
     "nul_text": b'{"type": "\x00", "role": "user", "content": "\x00"}\n',
     "wrong_types": b'{"results": [1, null, {"id": [], "memory": {}}], "messages": 7, "history": "x", "agents": {}}',
 }
+
+
+# Every importer brings every message every day; what it does with damaged files and with undo, every third does.
+every_third_daily = pytest.mark.parametrize(
+    "sample",
+    [
+        pytest.param(sample, id=str(sample), marks=[pytest.mark.slow] if place % 3 else [])
+        for place, sample in enumerate(SAMPLES)
+    ],
+    indirect=True,
+)
 
 
 @pytest.fixture(params=SAMPLES, ids=str)
@@ -102,6 +114,7 @@ def test_times_ids_and_texts_are_the_programs(sample: Sample, files: Path, home:
     assert session["host"] == sample.source
 
 
+@every_third_daily
 def test_a_session_ends_with_its_last_message(sample: Sample, files: Path, home: Home) -> None:
     """Not with the import, also after a later import added messages."""
     _import(home, sample, files)
@@ -136,6 +149,7 @@ def test_a_grown_source_adds_only_what_is_new(sample: Sample, files: Path, home:
     assert _import(home, sample, files) == added
 
 
+@every_third_daily
 def test_undo_leaves_the_record_as_it_was(sample: Sample, files: Path, home: Home) -> None:
     """Undoing the second import, then the first, exports byte by byte what was exported before each of them."""
     home.store.sessions.create_session("own", "cli", title="Own")
@@ -157,17 +171,19 @@ def test_undo_leaves_the_record_as_it_was(sample: Sample, files: Path, home: Hom
     assert _import(home, sample, files, "third") == sample.messages + added
 
 
-@pytest.mark.parametrize("content", HOSTILE_BYTES.values(), ids=HOSTILE_BYTES)
+@every_third_daily
+@cases("content", HOSTILE_BYTES.values(), ids=HOSTILE_BYTES)
 def test_hostile_files_have_no_effect(sample: Sample, files: Path, home: Home, content: bytes) -> None:
     """Whatever replaces the program's files, no error is raised and nothing of it is executed."""
     for file in files.rglob("*"):
         if file.is_file():
             file.write_bytes(content)
     reader = SOURCES[sample.source].load()
-    home.take(reader, files)
-    home.take(reader, next(file for file in files.rglob("*") if file.is_file()))
+    home.take(reader, files, rescan=True)
+    home.take(reader, next(file for file in files.rglob("*") if file.is_file()), rescan=True)
 
 
+@every_third_daily
 def test_truncated_files_give_what_is_whole_or_a_problem(sample: Sample, files: Path, home: Home) -> None:
     """Half of each file never raises an error, and never adds more than the whole."""
     for file in files.rglob("*"):
@@ -187,6 +203,7 @@ def test_an_endless_line_is_reported(sample: Sample, files: Path, home: Home) ->
     assert home.take(SOURCES[sample.source].load(), single).problem_count >= 1
 
 
+@every_third_daily
 def test_links_out_of_a_folder_are_not_read(sample: Sample, files: Path, home: Home, tmp_path: Path) -> None:
     """Another person may have written the folder, and a link in it may lead to something private."""
     for number, file in enumerate(sorted(files.rglob("*"))):
@@ -198,6 +215,7 @@ def test_links_out_of_a_folder_are_not_read(sample: Sample, files: Path, home: H
     assert home.take(SOURCES[sample.source].load(), files).new == 0
 
 
+@every_third_daily
 def test_pipes_and_links_are_not_followed_forever(sample: Sample, files: Path, home: Home) -> None:
     """A pipe in place of a file does not block, and a link to the directory above is no cycle."""
     for file in files.rglob("*"):

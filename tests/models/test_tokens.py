@@ -14,6 +14,7 @@ from memoranda.models.tokens import (
     estimate_tools,
     max_answer_tokens,
 )
+from tests.cases import cases
 from tests.models.conftest import tool, user
 
 PROSE = (
@@ -55,7 +56,7 @@ def test_everything_that_is_sent_counts() -> None:
     assert request == estimate_text(PROSE) + estimate_messages([user(PROSE)]) + estimate_tools([tool()])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "window"),
     [
         ("claude-sonnet-5-5", 1_000_000),

@@ -63,6 +63,7 @@ def test_what_a_person_allowed_is_shown() -> None:
     assert shown.text.startswith(f"{ATTACKS[0]}\nfine\n[withheld: ")
 
 
+@pytest.mark.slow
 def test_more_than_can_be_looked_at_is_not_shown() -> None:
     """Whoever hides a line among tens of thousands gains nothing."""
     withheld = withhold_passages("\n".join(f"line {number} of many" for number in range(20_001)))

@@ -131,6 +131,7 @@ def test_an_error_is_reported_briefly() -> None:
     assert _fits(SessionSearchTool(fail).call({}), SMALLEST)
 
 
+@pytest.mark.slow
 def test_a_conversation_that_does_not_fit_is_skipped(db: SessionDB) -> None:
     """The list continues after it."""
     tool = SessionSearchTool(lambda: db, RecallSettings(answer_chars=900))

@@ -10,6 +10,7 @@ from memoranda.home.session_db import SessionDB
 from memoranda.memory.record.scope import Scope
 from memoranda.search import guidance
 from memoranda.search.tool import SessionSearchTool
+from tests.cases import cases
 from tests.search.conftest import Call
 from tests.search.past import BEGIN, tell
 
@@ -23,7 +24,7 @@ def db(tmp_path: Path) -> Iterator[SessionDB]:
         yield opened
 
 
-@pytest.mark.parametrize(
+@cases(
     ("filters", "blamed"),
     [
         ({"since": "2025-07-01"}, ["since"]),

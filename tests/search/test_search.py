@@ -176,6 +176,7 @@ def test_the_newest_matches_do_not_hide_the_older_ones(library: Library) -> None
     assert library.names("zebra", sort="oldest") == ["quiet", "noisy"]
 
 
+@pytest.mark.slow
 def test_scheduled_jobs_rank_below_people(library: Library) -> None:
     """A hundred runs of a job do not push a conversation down or out."""
     library.add("person", "Somebody long ago asked, among many other things, about the zebra report and what it needs.")

@@ -20,6 +20,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_search_lists_as_many_conversations_as_a_program_wants(home: Path) -> None:
     """Each once, in the order of the single pages; a cursor continues if there are more."""
     with memoranda.open(home) as memory:

@@ -70,6 +70,7 @@ def test_a_model_that_fails_leaves_the_messages(db: SessionDB) -> None:
     assert answer["note"].startswith("1 of 5 summaries could not be made (gone)")
 
 
+@pytest.mark.slow
 def test_each_result_has_a_summary_or_messages_at_any_size(db: SessionDB) -> None:
     """Also where an answer has room for one result only."""
     for size in range(900, 2_600, 100):

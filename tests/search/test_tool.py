@@ -90,7 +90,13 @@ def test_a_match_comes_with_what_was_said_around_it(db: SessionDB, call: Call) -
 
 
 @pytest.mark.parametrize(
-    ("size", "shape"), [(80, (3, 11, 3)), (200, (3, 11, 3)), (1_500, (1, 11, 1)), (20_000, (1, 11, 1))]
+    ("size", "shape"),
+    [
+        (80, (3, 11, 3)),
+        pytest.param(200, (3, 11, 3), marks=pytest.mark.slow),
+        (1_500, (1, 11, 1)),
+        pytest.param(20_000, (1, 11, 1), marks=pytest.mark.slow),
+    ],
 )
 def test_every_hit_has_its_surroundings_at_every_size_of_message(
     db: SessionDB, call: Call, size: int, shape: tuple[int, ...]
@@ -204,6 +210,7 @@ def test_the_match_is_what_the_named_person_said(db: SessionDB, call: Call) -> N
     assert call(query=question, sort="oldest")["results"][0]["match_message_id"] == ids[0]
 
 
+@pytest.mark.slow
 def test_ten_hits_keep_their_first_and_last_message(db: SessionDB, call: Call) -> None:
     """With little room, the neighbours further away are omitted."""
     for session in range(10):

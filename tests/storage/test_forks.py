@@ -64,6 +64,7 @@ def test_what_a_child_writes_after_its_parent_has_closed_the_file_is_kept(tmp_pa
     assert _contents(path) == expected
 
 
+@pytest.mark.slow
 def test_a_fork_leaves_the_log_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Closing the last connection would empty it, with several syncs, at every fork of the host program."""
     # The thread that follows the record would open it again after the fork.

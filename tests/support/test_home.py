@@ -61,7 +61,7 @@ def test_an_empty_user_id_is_refused() -> None:
         encode_user_id("")
 
 
-@pytest.mark.parametrize("name", ["../x", "a/b", "", ".", "UP", "a" * 65, "a b", "-x", "x\n"])
+@cases("name", ["../x", "a/b", "", ".", "UP", "a" * 65, "a b", "-x", "x\n"])
 def test_a_profile_name_that_could_leave_the_home_is_refused(name: str, tmp_path: Path) -> None:
     """Only short plain names make a profile."""
     with pytest.raises(HomeError, match="profile name"):

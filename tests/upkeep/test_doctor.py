@@ -277,6 +277,7 @@ def test_a_ledger_that_lost_its_file_is_saved_from_its_log(tmp_path: Path, lose:
     assert list(examine(Home.at(tmp_path))) == []
 
 
+@pytest.mark.slow
 def test_a_version_that_is_no_number_is_found_and_everything_saved(tmp_path: Path) -> None:
     """The doctor says so like any other damage."""
     with memoranda.open(tmp_path) as memory:

@@ -120,6 +120,7 @@ def test_a_flipped_bit_in_a_text_is_found_and_marked(tmp_path: Path) -> None:
         assert [message["id"] for message in db.get_messages("s1") if message.get(DAMAGED)] == [7]
 
 
+@pytest.mark.slow
 def test_the_lost_end_of_a_message_is_not_padded(tmp_path: Path) -> None:
     """A message whose last pages are lost is saved as far as it goes, and marked."""
     path = fill_home(tmp_path / "home", 1, 2, indexed=False)

@@ -82,7 +82,9 @@ def _flip_bit(path: Path, chosen: random.Random) -> None:
 
 
 @pytest.mark.parametrize("name", [JOURNALS[0], *(pytest.param(name, marks=pytest.mark.slow) for name in JOURNALS[1:])])
-@pytest.mark.parametrize("how", _DAMAGES)
+@pytest.mark.parametrize(
+    "how", [pytest.param(how, marks=[pytest.mark.slow] if place else []) for place, how in enumerate(_DAMAGES)]
+)
 def test_a_damaged_journal_is_reported_and_accepted_by_fix(home: Home, name: str, how: str) -> None:
     """With and without further changes; the repair ends the alarm, except for lines that stay damaged."""
     path = home.root / name
@@ -126,6 +128,7 @@ def test_entries_edited_by_hand_are_no_damage(home: Home) -> None:
     assert _issues(home) == []
 
 
+@pytest.mark.slow
 def test_undo_purge_and_delete_are_no_damage(home: Home) -> None:
     """The history grows, or starts again."""
     skills = SkillStore(home.skills())
@@ -164,6 +167,7 @@ def test_forgetting_a_user_is_no_damage(home: Home) -> None:
     assert _issues(home) == []
 
 
+@pytest.mark.slow
 def test_a_restored_backup_has_no_damage(home: Home, tmp_path: Path) -> None:
     """Also if the home has changed since; the copy notices losses as the original does."""
     write_backup(home.root, tmp_path / "backup.zip", BackupOptions())

@@ -118,6 +118,7 @@ def test_a_text_is_forgotten_in_every_table(tmp_path: Path) -> None:
     assert not any(MARKER.encode() in path.read_bytes() for path in home.glob(f"{FILE_NAME}*"))
 
 
+@pytest.mark.slow
 def test_a_user_is_removed_from_every_table(tmp_path: Path) -> None:
     """No row names the user, and the rows of others are as they were."""
     home = tmp_path / "home"
@@ -144,6 +145,7 @@ def test_a_backup_has_every_row(tmp_path: Path) -> None:
     assert _rows(tmp_path / "restored") == _rows(tmp_path / "home")
 
 
+@pytest.mark.slow
 def test_a_repair_saves_every_row(tmp_path: Path) -> None:
     """Of a file whose versions cannot be read."""
     home = tmp_path / "home"

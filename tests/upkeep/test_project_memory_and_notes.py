@@ -67,6 +67,7 @@ def _known(memory: Memory) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_a_restored_backup_has_them(tmp_path: Path, fill: Callable[[Memory], None]) -> None:
     """Every fact, entry and note."""
     with memoranda.open(tmp_path / "home") as memory:
@@ -131,6 +132,7 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
         yield opened
 
 
+@pytest.mark.slow
 def test_forgetting_leaves_the_facts_of_everything_else(memory: Memory, fill: Callable[[Memory], None]) -> None:
     """The history goes where the text was in it, and what is known of other entries stays."""
     fill(memory)

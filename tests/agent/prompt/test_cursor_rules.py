@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.agent.prompt.context_files import read_project_files, rule_applies
+from tests.cases import cases
 
 
 @pytest.fixture
@@ -20,7 +21,7 @@ def _rule(head: str) -> str:
     return f"---\n{head}\n---\nthe rule"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("globs", "in_web", "in_api"),
     [
         ("*.tsx", True, False),

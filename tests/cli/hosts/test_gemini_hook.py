@@ -108,6 +108,7 @@ def test_a_memory_that_was_late_is_added_to_the_next_prompt(terminal: Terminal) 
     assert _ask(terminal, "Please rewrite the changelog") == ""
 
 
+@pytest.mark.slow
 @cases("outcome", ["late", "error", ""])
 def test_a_start_without_an_answer_is_made_up_for_by_the_first_prompt(terminal: Terminal, outcome: str) -> None:
     """Also of hosts that ask at the start; once, and not if the start was answered."""

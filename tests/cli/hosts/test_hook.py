@@ -122,6 +122,7 @@ def test_a_host_gets_the_memory_of_the_project_it_works_in_and_of_no_other(host:
     assert "Basel" in host.start() and "Basel" not in elsewhere.start()
 
 
+@pytest.mark.slow
 def test_stop_records_only_what_is_new(host: ClaudeHost) -> None:
     """However often it is called; `--wait` records in the call itself."""
     host.write("user", "first")
@@ -159,7 +160,7 @@ def test_a_kill_while_recording_loses_and_repeats_nothing(host: ClaudeHost) -> N
     assert _recorded(host, 3000) == said
 
 
-@pytest.mark.parametrize(
+@cases(
     "payload",
     [
         b"", b"\xff\xfe", b"[]", b"null", b'{"prompt": 3}', b"{" * 3000, b'{"hook_event_name": "Strange"}',

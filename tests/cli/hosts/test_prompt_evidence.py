@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 import memoranda
 from memoranda.integrations.hooks.prompt_evidence import find_evidence
 from tests.search.past import BEGIN, tell
@@ -31,6 +33,7 @@ def _record(memory: memoranda.Memory, askings: int, reply: str) -> None:
         tell(memory.sessions, f"claude-code-{number}", [_QUESTION, reply], at=BEGIN + (number + 1) * _DAY)
 
 
+@pytest.mark.slow
 def test_after_twenty_repetitions_the_evidence_is_the_original(tmp_path: Path) -> None:
     """Even when the model repeated in each what it had recalled."""
     for reply in ("I do not know.", "Take both locks in one order, queue first."):

@@ -39,6 +39,7 @@ def test_atoms_are_the_same_everywhere() -> None:
     assert atom("hello", 100) == atom("hello", DIMENSION)[:100]
 
 
+@pytest.mark.slow
 def test_unrelated_atoms_resemble_each_other_by_nothing_but_noise() -> None:
     """The mean is 0 and the deviation what `noise` says."""
     alike = [similarity(a, b) for a, b in combinations(_atoms(30), 2)]

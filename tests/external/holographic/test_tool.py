@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from memoranda.external.holographic import HolographicProvider
 from memoranda.external.holographic.tool import ACTIONS
+from tests.cases import cases
 from tests.examples import examples
 
 
@@ -75,7 +76,7 @@ def test_a_distrusted_fact_is_no_longer_returned(provider: HolographicProvider) 
     assert _ask(provider, action="list")["count"] == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "error"),
     [
         ({}, "action must be one of add, search"),

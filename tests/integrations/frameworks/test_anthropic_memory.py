@@ -25,6 +25,7 @@ from anthropic.lib.tools import ToolError
 from anthropic.tools.memory import BetaLocalFilesystemMemoryTool
 
 from memoranda.integrations.frameworks.anthropic_memory import AsyncMemorandaMemoryTool, MemorandaMemoryTool
+from tests.cases import cases
 
 
 def _command(command: str, **arguments: Any) -> dict[str, Any]:
@@ -129,7 +130,7 @@ def test_a_path_never_leads_out_of_the_directory(memory: memoranda.Memory, path:
     assert sorted(each.name for each in memory.home.root.iterdir() if each.name.startswith("x")) == []
 
 
-@pytest.mark.parametrize(
+@cases(
     "arguments",
     [
         None,

@@ -15,6 +15,7 @@ import pytest
 import memoranda
 from memoranda.integrations.mcp.http_server import McpHttpServer
 from memoranda.support.loopback import ADDRESS
+from tests.cases import cases
 from tests.integrations.mcp.hosts import MODERN, server_for
 from tests.timing import GIVE_UP
 
@@ -64,7 +65,7 @@ def test_a_message_is_answered_in_one_body(port: int) -> None:
     assert (response.status, body) == (202, b"")
 
 
-@pytest.mark.parametrize(
+@cases(
     "given", [None, "", "Bearer", "Bearer ", "Bearer wrong", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN}x", "Bearer ä"]
 )
 def test_without_the_token_nothing_is_answered(port: int, given: str | None) -> None:
@@ -75,7 +76,7 @@ def test_without_the_token_nothing_is_answered(port: int, given: str | None) -> 
         assert b"result" not in body and TOKEN.encode() not in body
 
 
-@pytest.mark.parametrize(
+@cases(
     ("headers", "status"),
     [
         ({"Host": "evil.example"}, 421),

@@ -81,7 +81,7 @@ def test_an_unknown_version_gets_the_supported_ones(server: McpServer) -> None:
     assert error["data"]["requested"] == "2031-01-01" and "2026-07-28" in error["data"]["supported"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("message", "code"),
     [
         (7, -32600),

@@ -286,6 +286,7 @@ def test_fields_of_a_later_version_are_passed_over(store: MemoryStore) -> None:
     assert change_history.log(store)[0].actor == "agent"
 
 
+@pytest.mark.slow
 def test_the_last_change_is_found_behind_a_very_long_line(store: MemoryStore) -> None:
     """The end of the journal is read in growing blocks."""
     large = open_store(store.directory, CuratedSettings(memory_char_limit=1_000_000))

@@ -14,6 +14,7 @@ from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.tool import MemoryTool
 from memoranda.support.origin import Origin
+from tests.cases import cases
 from tests.conftest import tree
 from tests.examples import examples
 from tests.memory.curated.storages import open_store, small_store
@@ -187,7 +188,7 @@ def test_a_success_forgets_earlier_failures(tool: MemoryTool) -> None:
     assert not tool.call({"action": "remove", "old_text": "zebra"}).get("done", False)
 
 
-@pytest.mark.parametrize(
+@cases(
     "arguments",
     [
         {},

@@ -161,6 +161,7 @@ def test_an_append_in_the_meantime_wins(store: SessionStore, path: Path) -> None
     assert "meanwhile" in contents(store, "b")
 
 
+@pytest.mark.slow
 def test_a_row_that_refers_is_small(store: SessionStore, path: Path) -> None:
     """A repeated megabyte is not a second megabyte in the file."""
     store.sessions.create_session("a", "cli")

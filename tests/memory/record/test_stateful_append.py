@@ -34,7 +34,7 @@ else:
 """
 
 
-@pytest.mark.parametrize("change", ["append", "replace"])
+@pytest.mark.parametrize("change", ["append", pytest.param("replace", marks=pytest.mark.slow)])
 def test_a_killed_process_leaves_the_state_of_before(store: SessionStore, path: Path, change: str) -> None:
     """Messages, fields of the session and items agree."""
     mine = store.scoped(Scope.of(None))

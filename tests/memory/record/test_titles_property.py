@@ -23,6 +23,7 @@ def shared() -> Iterator[SessionStore]:
         yield opened
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60))
 @example(base="0" * 98, rounds=3)
 @given(base=TITLE, rounds=st.integers(1, 11))

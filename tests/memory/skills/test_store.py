@@ -11,6 +11,7 @@ from memoranda.memory.skills.skill_text import with_front_matter
 from memoranda.memory.skills.store import SkillStore, SkillView
 from memoranda.memory.skills.write_result import SkillReceipt, SkillRefusal, SkillWriteResult
 from memoranda.support.origin import PERSON, Origin
+from tests.cases import cases
 from tests.conftest import mode, tree
 
 AGENT, REVIEW = Origin("agent", "s1"), Origin("review", "s1")
@@ -74,16 +75,14 @@ def test_a_deleted_skill_lies_in_the_archive_with_all_its_files(skills: SkillSto
     assert [path.name for path in sorted((root / ".archive" / "2" / "deploy").iterdir())] == ["SKILL.md", "logo.png"]
 
 
-@pytest.mark.parametrize(
-    "name", ["", "Deploy", "a--b", "-a", "a-", "a_b", "../a", "a/b", "a" * 65, "ä", "con", ".hidden", "a b", "a\n"]
-)
+@cases("name", ["", "Deploy", "a--b", "-a", "a-", "a_b", "../a", "a/b", "a" * 65, "ä", "con", ".hidden", "a b", "a\n"])
 def test_names_that_are_none_are_refused(skills: SkillStore, root: Path, name: str) -> None:
     """Whatever the name, nothing is written."""
     assert reason(skills.create(name, with_front_matter(name, "x", "y"), AGENT)) == "invalid"
     assert not root.exists() or tree(root) == {}
 
 
-@pytest.mark.parametrize(
+@cases(
     "file",
     ["../x.md", "/etc/passwd", "a/../../x", "..", ".", "a//b", ".env", "a/.git/config", "a\\b", "nul", "x.md ",
      "SKILL.MD", "sub/SKILL.md", "a/b/c/d/e/f.md", "c:/x", "a\0b", "\u202ex.md"],

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from memoranda.errors import ConfigError
 from memoranda.models.model import Usage
 from memoranda.models.spending.prices import FREE, Price, Prices
+from tests.cases import cases
 
 
-@pytest.mark.parametrize(
+@cases(
     ("model", "per_million"),
     [
         ("claude-sonnet-4-5-20250929", 3),

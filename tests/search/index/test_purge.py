@@ -84,6 +84,7 @@ def test_small_segments_are_merged(sessions: SessionStore, index: SearchIndex) -
     index.check()
 
 
+@pytest.mark.slow
 def test_a_block_ends_a_segment(sessions: SessionStore, index: SearchIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     """Documents of two blocks are never in one segment, and dense, sparse and rare words are found in all of them."""
     for module in (doc_sets, segments):

@@ -106,7 +106,7 @@ def test_a_followed_index_answers_as_a_rebuilt_one(steps: list[tuple[str, str | 
         rebuilt.close()
 
 
-@pytest.mark.parametrize("indexed", [0, 7])
+@pytest.mark.parametrize("indexed", [0, pytest.param(7, marks=pytest.mark.slow)])
 def test_scanning_answers_as_the_index_does(
     tmp_path: Path, sessions: SessionStore, monkeypatch: pytest.MonkeyPatch, indexed: int
 ) -> None:

@@ -102,6 +102,7 @@ def test_a_damaged_cache_is_empty(tmp_path: Path) -> None:
     assert not cache.remove()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("model_sdks")
 def test_the_command_expands_once(tmp_path: Path) -> None:
     """`--expand` needs no setting, and `why` shows the words."""

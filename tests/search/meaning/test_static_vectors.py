@@ -36,6 +36,7 @@ def test_a_word_in_every_message_hardly_counts_in_a_query() -> None:
     assert (messages @ common[0]).argmax() == 1
 
 
+@pytest.mark.slow
 def test_nothing_is_read_from_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """The package contains the weights and the tokenizer."""
 

@@ -56,7 +56,13 @@ def test_no_body_is_a_fault(client: httpx.Client, route: Route) -> None:
         _send(client, route, path, body)
 
 
-@pytest.mark.parametrize("route", _ROUTES, ids=lambda route: route.name)
+@pytest.mark.parametrize(
+    "route",
+    [
+        pytest.param(route, id=route.name, marks=[pytest.mark.slow] if place % 4 else [])
+        for place, route in enumerate(_ROUTES)
+    ],
+)
 def test_no_path_or_query_is_a_fault(client: httpx.Client, route: Route) -> None:
     """Bytes that are no text, parameters of other types, and a few bodies."""
     bodies = (_NOTHING,) if route.body is None else ({}, [], {"filters": {"AND": 7}, "items": [{}], "query": "x"})

@@ -68,7 +68,9 @@ def _check_all_but_this_page(path: Path, page: int, content: bytes) -> None:
     overwrite(path, page, before)
 
 
-@pytest.mark.parametrize("content", [bytes(PAGE), noise(1)], ids=["zeros", "noise"])
+@pytest.mark.parametrize(
+    "content", [pytest.param(bytes(PAGE), id="zeros"), pytest.param(noise(1), id="noise", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("name", ["messages", "sessions", "idx_messages_session", "the first page", "half way"])
 def test_all_messages_in_other_pages_are_saved(path: Path, name: str, content: bytes) -> None:
     """They are saved although the page that refers to them is lost."""
@@ -143,6 +145,7 @@ def test_deleted_messages_are_never_restored(path: Path, name: str) -> None:
     assert {row["content"] for row in saved_rows(path, MESSAGES)} == {_said(number) for number in left}
 
 
+@pytest.mark.slow
 def test_messages_deleted_without_overwriting_are_not_restored(path: Path) -> None:
     """Its pages keep the text, and are known to be free."""
     with closing(sqlite3.connect(path)) as connection:
@@ -169,6 +172,7 @@ def test_the_pages_contain_what_sqlite_reads(path: Path, table: Table, columns_k
         assert sorted(found, key=repr) == sorted(asked.values(), key=repr)
 
 
+@pytest.mark.slow
 def test_data_after_the_end_of_the_file_is_not_restored(path: Path) -> None:
     """A file that shrank may still have old data after its end until a checkpoint."""
     before = path.read_bytes()

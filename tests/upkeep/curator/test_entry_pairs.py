@@ -6,6 +6,7 @@ from benchmarks.curator.evaluate import judge_pairs
 from memoranda.upkeep.curator.entry_pairs import find_pairs, relation_of
 
 
+@pytest.mark.slow
 def test_entries_that_are_merely_alike_are_left_alone() -> None:
     """Not one of the alike pairs of the development set is touched."""
     assert [each.case for each in judge_pairs() if each.mark == "alike" and not each.right] == []
@@ -19,6 +20,7 @@ def test_most_related_pairs_are_found() -> None:
         assert sum(each.right for each in some) >= 0.7 * len(some), kind
 
 
+@pytest.mark.slow
 def test_what_is_touched_is_what_it_is_said_to_be() -> None:
     """At least 98 of 100 pairs that the rules touch; a part that adds nothing may be called the same or contained."""
     touched = [each for each in judge_pairs() if each.answer != "alike"]

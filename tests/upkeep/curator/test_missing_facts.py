@@ -12,6 +12,7 @@ def test_what_a_merged_text_loses_is_found() -> None:
     assert len([each for each in lossy if each.right]) >= 0.95 * len(lossy)
 
 
+@pytest.mark.slow
 def test_another_wording_loses_nothing() -> None:
     """In at least 80 of 100 development cases a text that says the same is accepted."""
     lossless = [each for each in judge_merges() if each.mark == "="]

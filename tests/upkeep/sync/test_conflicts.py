@@ -72,6 +72,7 @@ def test_a_changed_entry_that_was_removed_elsewhere_is_a_conflict(pair: list[Mac
     assert a.entries() == b.entries() == {"Likes black tea."}
 
 
+@pytest.mark.slow
 def test_an_entry_for_which_there_is_no_room_waits(pair: list[Machine]) -> None:
     """The report says so, and it can be added when there is room."""
     a, b = pair

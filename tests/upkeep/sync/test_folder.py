@@ -142,6 +142,7 @@ def test_a_bundle_that_has_not_arrived_is_waited_for(pair: list[Machine], folder
     assert first.exists()
 
 
+@pytest.mark.slow
 def test_much_is_written_in_several_bundles(pair: list[Machine], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also when everything is written again; without its first part, the rest is waited for."""
     monkeypatch.setattr("memoranda.upkeep.sync.synchroniser.MAX_PART_BYTES", 1_000)

@@ -171,6 +171,7 @@ def test_the_doctor_sees_lost_bundles_of_this_machine(three: list[Machine]) -> N
     assert not [issue for issue in examine(Home(a.home)) if "bundles" in issue.problem]
 
 
+@pytest.mark.slow
 def test_the_data_of_a_machine_that_is_gone_is_sent_by_another(three: list[Machine]) -> None:
     """Its directory is deleted; a machine that has read it sends everything again."""
     a, b, c = three

@@ -52,6 +52,7 @@ def test_skills_travel_with_their_files(pair: list[Machine]) -> None:
     assert a.sync().sent == b.sync().sent == {}
 
 
+@pytest.mark.slow
 def test_of_two_changes_to_a_skill_the_later_wins_and_the_other_can_be_restored(pair: list[Machine]) -> None:
     """The journal of skills has the text that was replaced."""
     a, b = pair
@@ -247,6 +248,7 @@ def test_messages_of_both_machines_are_in_the_same_order(pair: list[Machine]) ->
     assert a.sync().sent == b.sync().sent == {}
 
 
+@pytest.mark.slow
 def test_a_session_in_use_is_ordered_later(pair: list[Machine]) -> None:
     """A turn that is being recorded keeps its ids."""
     a, b = pair

@@ -36,6 +36,7 @@ def test_a_message_has_a_version_only_if_it_came_or_changed(pair: list[Machine])
     assert a.contents() == b.contents()
 
 
+@pytest.mark.slow
 def test_what_another_program_changes_with_sql_travels(pair: list[Machine]) -> None:
     """Hermes may use the same file; its changes and deletions reach the other machine."""
     a, b = pair

@@ -112,6 +112,7 @@ def test_a_conversation_deleted_before_the_first_run_stays_deleted_here_only(pai
     assert set(b.contents()["sessions"]) == {"s1"}
 
 
+@pytest.mark.slow
 def test_different_conversations_with_one_id_are_not_mixed(pair: list[Machine]) -> None:
     """Each machine keeps its own under the id, and gets the other one under a new name."""
     a, b = pair
@@ -137,6 +138,7 @@ def _imported(memory: Memory, started_at: float) -> Any:
     return memory.sessions.import_sessions([session])
 
 
+@pytest.mark.slow
 def test_a_transcript_that_both_have_imported_is_one(pair: list[Machine]) -> None:
     """Also where an import had no time for the start, so that each has its own."""
     for number, machine in enumerate(pair):
@@ -147,6 +149,7 @@ def test_a_transcript_that_both_have_imported_is_one(pair: list[Machine]) -> Non
         assert len(session["messages"]) == 2
 
 
+@pytest.mark.slow
 def test_two_conversations_with_one_title_get_different_titles_everywhere(pair: list[Machine]) -> None:
     """The older one keeps it."""
     a, b = pair

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from memoranda.external.vendors.openviking.vendor import OpenVikingProvider
+from tests.cases import cases
 from tests.external.vendors.openviking.conftest import Start
 from tests.external.vendors.openviking.double import VikingDouble
 
@@ -78,7 +79,7 @@ def test_several_addresses_are_read_at_once(start: Start) -> None:
     assert "one to 3 uris" in _call(provider, "viking_read")["error"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "path",
     [
         "viking://",

@@ -9,6 +9,7 @@ import pytest
 
 from memoranda.external.remote import RemoteClient
 from memoranda.external.vendors.zep.client import ZepClient, build_messages
+from tests.cases import cases
 from tests.external.http_service import Exchange, Service, serving
 from tests.external.vendors.zep.double import ZepDouble
 
@@ -62,13 +63,13 @@ def test_every_recorded_request_has_a_call() -> None:
     assert set(CALLS) == set(SDK["requests"])
 
 
-@pytest.mark.parametrize("name", CALLS)
+@cases("name", CALLS)
 def test_a_request_is_the_one_that_zeps_client_sends(name: str, service: Service) -> None:
     """Method, path, query, body, authentication, and whether it has an idempotency key."""
     client = RemoteClient("zep", f"{service.url}/api/v4", headers={"Authorization": "Api-Key k"})
     CALLS[name](ZepClient(client))
     client.close()
-    method, target, headers, body = service.requests[0]
+    method, target, headers, body = service.requests[-1]
     parts = urlsplit(target)
     assert {
         "method": method,
