@@ -105,12 +105,13 @@ class Redactor:
         """
         texts: list[str] = []
         new_keys = _collect_texts(value, texts, self._clean_keys)
-        if self._known:
-            joined = BETWEEN_TEXTS.join(texts)
-            if contains_any(self._known_forms(joined), joined):
-                return False
+        joined = BETWEEN_TEXTS.join(texts)
+        if self._known and contains_any(self._known_forms(joined), joined):
+            return False
         others = [text for text in texts if len(text) > _MAX_ID_CHARS or not _ID.fullmatch(text)]
-        if any(map(find_secrets, _overlapping_parts(BETWEEN_TEXTS.join(others)))):
+        if len(others) < len(texts):
+            joined = BETWEEN_TEXTS.join(others)
+        if find_secrets(joined) if len(joined) <= _PART_CHARS else any(map(find_secrets, _overlapping_parts(joined))):
             return False
         if new_keys and len(self._clean_keys) < _CACHED_NAMES:
             self._clean_keys.update([key for key in new_keys if type(key) is str and len(key) <= _MAX_KEY_CHARS])
@@ -258,8 +259,8 @@ def _collect_texts(value: Any, texts: list[str], clean_keys: set[Any]) -> set[An
 
 
 def _children(value: Any) -> Collection[Any]:
-    if type(value) is dict or isinstance(value, Mapping):
-        return (*value, *value.values())
     if isinstance(value, _LISTS):
         return value
+    if type(value) is dict or isinstance(value, Mapping):
+        return (*value, *value.values())
     return (str.__str__(value),) if isinstance(value, str) else ()

@@ -80,11 +80,11 @@ def _find_unlikely_parts(text: str, kinds: bytes) -> list[tuple[int, int]]:
     `kinds` has an `a` for each letter, a `0` for each digit, an `s` or `*` for each sign, and a space for white space.
     """
     words: dict[int, int] = {}
-    max_words = max(_MAX_WORDS, len(text) // _CHARS_PER_WORD)
-    max_numbers = max(_MAX_NUMBERS, len(text) // _CHARS_PER_NUMBER)
     for numbers, found in enumerate(_NUMBER_IN_WORD.finditer(kinds), start=1):
         _add_word(text, kinds, *found.span(), words)
-        if numbers > max_numbers or len(words) > max_words:
+        if (numbers > _MAX_NUMBERS and numbers > len(text) // _CHARS_PER_NUMBER) or (
+            len(words) > _MAX_WORDS and len(words) > len(text) // _CHARS_PER_WORD
+        ):
             return [(0, len(text))]
     for found in _SIGN_IN_WORD.finditer(kinds):
         _add_word(text, kinds, *found.span(), words)
