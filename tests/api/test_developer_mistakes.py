@@ -211,6 +211,12 @@ def test_what_is_remembered_is_text_for_a_known_memory(memory: Any) -> None:
             remember(3)
 
 
+def test_a_word_does_not_make_the_curator_write(memory: Any) -> None:
+    """curate("propose") would tidy up, because a word counts as true."""
+    with pytest.raises(TypeError, match="apply=True or apply=False, not 'propose'"):
+        memory.curate("propose")
+
+
 def test_asyncio_is_pointed_to_its_own_function(memory: Any) -> None:
     """With `async with` around a home, a session or a turn of the other kind."""
 

@@ -404,6 +404,8 @@ class Memory(NotAsync):
         """
         from memoranda.api.curate import curate
 
+        if not isinstance(apply, bool):
+            raise TypeError(f"curate() takes apply=True or apply=False, not {apply!r}.")
         self.services.require_open()
         return curate(self.services, self.curated, self.user, apply=apply, directory=Path.cwd(), model=model)
 

@@ -78,22 +78,14 @@ _HIDDEN = {
 }
 # What people type who know other programs, where no command is spelt like it.
 _GUESSES = {
-    "add": "remember",
-    "save": "remember",
-    "note": "remember",
-    "notes": "memory list",
-    "list": "memory list",
-    "ls": "memory list",
-    "show": "memory list",
-    "log": "memory log",
-    "history": "memory log",
-    "undo": "memory undo",
-    "find": "search",
-    "ask": "recall",
-    "rm": "memory remove",
-    "delete": "memory remove",
-    "remove": "memory remove",
-    "resume": "browse",
+    "remember": ("add", "save", "note"),
+    "memory list": ("list", "ls", "show", "notes"),
+    "memory log": ("log", "history"),
+    "memory undo": ("undo",),
+    "memory remove": ("rm", "delete", "remove"),
+    "search": ("find",),
+    "recall": ("ask",),
+    "browse": ("resume",),
 }
 _EPILOG = """\b
 Examples:
@@ -217,8 +209,9 @@ def with_suggestion(error: click.UsageError) -> click.UsageError:
     if quoted is None or "Did you mean" in error.format_message():
         return error
     suggestion = did_you_mean(quoted[1], _known_names(error))
-    if not suggestion and error.message.startswith("No such command") and quoted[1] in _GUESSES:
-        suggestion = f" Did you mean 'memoranda {_GUESSES[quoted[1]]}'?"
+    meant = [name for name, words in _GUESSES.items() if quoted[1] in words]
+    if not suggestion and meant and error.message.startswith("No such command"):
+        suggestion = f" Did you mean 'memoranda {meant[0]}'?"
     if not suggestion:
         return error
     message = error.message + suggestion
