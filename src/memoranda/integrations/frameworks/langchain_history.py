@@ -68,18 +68,13 @@ class MemorandaChatHistory(BaseChatMessageHistory):
         """Record messages, all of them or none."""
         self._session.append(map(as_row, messages))
 
-    async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Record messages outside the event loop; a cancellation takes effect when they are recorded."""
-        await blocking_calls.run_to_end(self.add_messages, messages)
-
     def clear(self) -> None:
         """Take all messages out of the conversation; `restore_replaced` of the store undoes it."""
         if self._session.row() is not None:
             self._session.replace([])
 
-    async def aclear(self) -> None:
-        """Take all messages out of the conversation, outside the event loop."""
-        await blocking_calls.run_to_end(self.clear)
+    aadd_messages = blocking_calls.asynchronous(add_messages)
+    aclear = blocking_calls.asynchronous(clear)
 
 
 # The program has its messages elsewhere too, and hands all of them over again with the next one.

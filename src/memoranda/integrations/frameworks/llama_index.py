@@ -94,37 +94,69 @@ class MemorandaChatStore(AsyncDBChatStore):
         """Record a message."""
         await self.add_messages(key, [message], status)
 
-    async def add_messages(
-        self, key: str, messages: list[ChatMessage], status: MessageStatus = MessageStatus.ACTIVE
-    ) -> None:
-        """Record messages, all of them or none."""
-        await blocking_calls.run_to_end(self._add, key, messages, status)
-
     async def set_messages(
         self, key: str, messages: list[ChatMessage], status: MessageStatus = MessageStatus.ACTIVE
     ) -> None:
         """Replace the active or the archived messages; the store's `restore_replaced` undoes it."""
         await blocking_calls.run_to_end(self._set, key, messages, status)
 
-    async def delete_message(self, key: str, idx: int) -> ChatMessage | None:
+    @blocking_calls.asynchronous
+    def add_messages(self, key: str, messages: list[ChatMessage], status: MessageStatus = MessageStatus.ACTIVE) -> None:
+        """Record messages, all of them or none."""
+        if not _is_active(status):
+            self._set(key, [*self._get(key, status, None, None), *messages], status)
+        else:
+            self._session(key).append([_message(message) for message in messages])
+
+    @blocking_calls.asynchronous
+    def delete_message(self, key: str, idx: int) -> ChatMessage | None:
         """Take an active message out of the conversation by its number, and return it."""
-        return await blocking_calls.run_to_end(self._delete, key, idx)
+        stored, archived = self._read(key)
+        if not 0 <= idx < len(stored) - archived:
+            return None
+        removed = stored[archived + idx]
+        self._replace(key, stored, [_copy(message) for message in stored if message is not removed], archived)
+        return _chat_message(removed)
 
-    async def delete_messages(self, key: str, status: MessageStatus | None = None) -> None:
+    @blocking_calls.asynchronous
+    def delete_messages(self, key: str, status: MessageStatus | None = None) -> None:
         """Take the messages out of the conversation; the store's `restore_replaced` undoes it."""
-        await blocking_calls.run_to_end(self._clear, key, status)
+        stored, _ = self._read(key)
+        if stored and status is None:
+            self._replace(key, stored, [], 0)
+        elif stored and status is not None:
+            self._set(key, [], status)
 
-    async def delete_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
+    @blocking_calls.asynchronous
+    def delete_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
         """Take the oldest active messages out of the conversation, and return them."""
-        return await blocking_calls.run_to_end(self._delete_oldest, key, n)
+        stored, archived = self._read(key)
+        removed = stored[archived : archived + n]
+        if removed:
+            rows = [*stored[:archived], *stored[archived + n :]]
+            self._replace(key, stored, [_copy(message) for message in rows], archived)
+        return [_chat_message(message) for message in removed]
 
-    async def archive_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
+    @blocking_calls.asynchronous
+    def archive_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
         """Archive the oldest active messages, and return them."""
-        return await blocking_calls.run_to_end(self._archive_oldest, key, n)
+        stored, archived = self._read(key)
+        moved = stored[archived : archived + n]
+        if moved:
+            self._memory.sessions.set_extra_fields(self._session(key).id, **{_ARCHIVED: archived + len(moved)})
+        return [_chat_message(message) for message in moved]
 
-    async def get_keys(self) -> list[str]:
+    @blocking_calls.asynchronous
+    def get_keys(self) -> list[str]:
         """The conversations that have messages."""
-        return await blocking_calls.read(self._keys)
+        if not self._memory.services.has_record:
+            return []
+        prefix, rows = join_names(SOURCE, self._memory.user), list[dict[str, Any]]()
+        while page := self._memory.sessions.list_sessions_with_prefix(
+            prefix, _PAGE, after=rows[-1]["id"] if rows else None
+        ):
+            rows += page
+        return [split_names(row["id"])[0] for row in rows if row["message_count"]]
 
     def _session(self, key: str) -> RecordedSession:
         return RecordedSession.of(self._memory, SOURCE, key)
@@ -141,12 +173,6 @@ class MemorandaChatStore(AsyncDBChatStore):
         start = offset or 0
         return [_chat_message(each) for each in wanted[start : None if limit is None else start + limit]]
 
-    def _add(self, key: str, messages: list[ChatMessage], status: MessageStatus) -> None:
-        if not _is_active(status):
-            self._set(key, [*self._get(key, status, None, None), *messages], status)
-        else:
-            self._session(key).append([_message(message) for message in messages])
-
     def _set(self, key: str, messages: list[ChatMessage], status: MessageStatus) -> None:
         stored, archived = self._read(key)
         rows = [_message(message) for message in messages]
@@ -159,51 +185,11 @@ class MemorandaChatStore(AsyncDBChatStore):
         else:
             self._replace(key, stored, [*rows, *map(_copy, stored[archived:])], len(rows))
 
-    def _delete(self, key: str, number: int) -> ChatMessage | None:
-        stored, archived = self._read(key)
-        if not 0 <= number < len(stored) - archived:
-            return None
-        removed = stored[archived + number]
-        self._replace(key, stored, [_copy(message) for message in stored if message is not removed], archived)
-        return _chat_message(removed)
-
-    def _clear(self, key: str, status: MessageStatus | None) -> None:
-        stored, _ = self._read(key)
-        if stored and status is None:
-            self._replace(key, stored, [], 0)
-        elif stored and status is not None:
-            self._set(key, [], status)
-
-    def _delete_oldest(self, key: str, count: int) -> list[ChatMessage]:
-        stored, archived = self._read(key)
-        removed = stored[archived : archived + count]
-        if removed:
-            rows = [*stored[:archived], *stored[archived + count :]]
-            self._replace(key, stored, [_copy(message) for message in rows], archived)
-        return [_chat_message(message) for message in removed]
-
-    def _archive_oldest(self, key: str, count: int) -> list[ChatMessage]:
-        stored, archived = self._read(key)
-        moved = stored[archived : archived + count]
-        if moved:
-            self._memory.sessions.set_extra_fields(self._session(key).id, **{_ARCHIVED: archived + len(moved)})
-        return [_chat_message(message) for message in moved]
-
     def _replace(self, key: str, stored: list[dict[str, Any]], rows: list[dict[str, Any]], archived: int) -> None:
         session = self._session(key)
         # What was added for an interrupted call has no id.
         last_seen = max((message["id"] for message in stored if "id" in message), default=0)
         session.replace(rows, last_seen=last_seen, **{_ARCHIVED: archived})
-
-    def _keys(self) -> list[str]:
-        if not self._memory.services.has_record:
-            return []
-        prefix, rows = join_names(SOURCE, self._memory.user), list[dict[str, Any]]()
-        while page := self._memory.sessions.list_sessions_with_prefix(
-            prefix, _PAGE, after=rows[-1]["id"] if rows else None
-        ):
-            rows += page
-        return [split_names(row["id"])[0] for row in rows if row["message_count"]]
 
 
 class MemorandaBlock(BaseMemoryBlock[str]):  # type: ignore[misc]

@@ -10,7 +10,7 @@ Needs the package openai-agents (extra `openai-agents`).
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from memoranda.agent.model_messages import INTERRUPTED_CALL
 from memoranda.integrations.frameworks import blocking_calls, prompt_recall
@@ -71,13 +71,17 @@ class MemorandaSession:
         if items:
             await blocking_calls.run_to_end(self.recorded.append, [_message(dict(item)) for item in items])
 
-    async def pop_item(self) -> "TResponseInputItem | None":
+    @blocking_calls.asynchronous
+    def pop_item(self) -> "TResponseInputItem | None":
         """Take back the latest item and return it; None when there is none. The store's `restore_rewound` undoes it."""
-        return await blocking_calls.run_to_end(self._pop)
+        message = self._memory.sessions.pop_message(self.record_id) if self.recorded.row() is not None else None
+        return cast("TResponseInputItem", _item(message)) if message is not None else None
 
-    async def clear_session(self) -> None:
+    @blocking_calls.asynchronous
+    def clear_session(self) -> None:
         """Take all items out of the conversation; `restore_replaced` of the store undoes it."""
-        await blocking_calls.run_to_end(self._clear)
+        if self.recorded.row() is not None:
+            self.recorded.replace([])
 
     def close(self) -> None:
         """Nothing to do: every item was durable when it was added, and closing the memory closes the rest."""
@@ -88,14 +92,6 @@ class MemorandaSession:
         items = [item for message in self.recorded.messages() if (item := _item(message)) is not None]
         found = answer_calls(items, _call_ids, _result_ids, _interrupted)
         return found if limit is None else found[-limit:]
-
-    def _pop(self) -> Any:
-        message = self._memory.sessions.pop_message(self.record_id) if self.recorded.row() is not None else None
-        return _item(message) if message is not None else None
-
-    def _clear(self) -> None:
-        if self.recorded.row() is not None:
-            self.recorded.replace([])
 
 
 def add_recall(
