@@ -66,6 +66,38 @@ def _rest(outbox: Outbox) -> list[Any]:
     return found
 
 
+def test_several_turns_are_one_delivery_where_a_provider_wants_that(tmp_path: Path, store: SessionStore) -> None:
+    """Fewer turns stay after the position until there are enough, something follows them, or the session ends."""
+    with closing(Outbox(tmp_path)) as outbox:
+        for number in range(5):
+            _turn(store, f"turn {number}")
+            outbox.catch_up("p", together=3, hold=True)
+        assert _rest(outbox) == [("turn", "turn 0\n\nturn 1\n\nturn 2")]
+        # As another process does after this one was killed.
+        outbox.catch_up("p", together=3)
+        assert _rest(outbox) == [("turn", "turn 3\n\nturn 4")]
+        _turn(store, "turn 5")
+        assert (outbox.catch_up("p", together=3, hold=True), _rest(outbox)) == (0, [])
+        outbox.put("p", "session_end", "s", {"messages": []}, {})
+        assert [kind for kind, _ in _rest(outbox)] == ["turn", "session_end"]
+
+
+def test_a_turn_that_is_taken_back_leaves_the_others_of_its_delivery(tmp_path: Path, store: SessionStore) -> None:
+    """Each turn is read when it is delivered, with its own messages; turns of other sessions are not between them."""
+    store.sessions.create_session("other", "test")
+    with closing(Outbox(tmp_path)) as outbox:
+        begins = []
+        for number in range(4):
+            begins.append(_turn(store, f"turn {number}"))
+            _turn(store, f"other {number}", "other", provider="another")
+        outbox.catch_up("p", together=10)
+        store.edits.rewind_to_message("s", begins[3])
+        job = outbox.claim("p")
+        assert job is not None and job.args["user_content"] == "turn 0\n\nturn 1\n\nturn 2"
+        assert [message["content"] for message in job.facts["messages"]][-2:] == ["turn 2", "turn 2!"]
+        assert job.key == f"turn:s:{begins[0]}-{begins[3] + 1}"
+
+
 def test_turns_that_are_queued_together_keep_their_times(tmp_path: Path, store: SessionStore) -> None:
     """A vendor that knows an earlier attempt only by its time would take the second turn for the first."""
     for number in range(3):

@@ -14,7 +14,7 @@ from typing import Any
 from memoranda.external.guarded_call import CallResult, GuardedProvider, PendingCall
 from memoranda.external.health import HealthTracker
 from memoranda.external.provider import MemoryProvider, own_members
-from memoranda.external.settings import ProviderSettings
+from memoranda.external.settings import ProviderSettings, turns_per_delivery
 from memoranda.external.tools import ProviderTools
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.files.fork_lock import ForkLock
@@ -45,6 +45,7 @@ class ActiveProvider:
         self.recall = Recall(calls, settings, health)
         self.startup = ProviderStartup(calls, settings, self._read_static_parts)
         self.prompt_block = ""
+        self.turns_per_delivery = 1
         self._implemented = implemented
         self._settings = settings
 
@@ -76,6 +77,7 @@ class ActiveProvider:
             result = self.calls.call("limits", within=self._settings.call_seconds)
             if result.ok and isinstance(result.value, Mapping):
                 self.recall.settings = self.tools.settings = self._settings.narrowed(result.value)
+                self.turns_per_delivery = turns_per_delivery(result.value)
         self.tools.refresh()
         if self.implements("system_prompt_block"):
             self.prompt_block = self.ask_text("system_prompt_block", {}, {}, self._settings.prompt_chars)

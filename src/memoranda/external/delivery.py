@@ -52,12 +52,14 @@ class ProviderQueue:
         self.provider = ""
         self.scope = ""
         self.session_id = ""
+        self.together = 1
+        """How many turns the provider gets in one delivery, where there are so many."""
         self.context = PRIMARY
         """The `agent_context` of the session. A job has that of its own session, because any other may deliver it."""
 
     @property
     def flushed(self) -> bool:
-        """Whether every notification so far is in the outbox."""
+        """Whether every notification so far is in the outbox, or held until there are more turns."""
         return self._read == self._recorded
 
     def turn_recorded(self) -> None:
@@ -71,11 +73,14 @@ class ProviderQueue:
         self.outbox.record(self.provider, self.scope, replace(clean, key=job.key or uuid.uuid4().hex))
         self._recorded += 1
 
-    def flush(self) -> None:
-        """Read everything into the outbox, of all processes; raises StorageError when it cannot be written now."""
+    def flush(self, *, hold: bool = False) -> None:
+        """Read everything into the outbox, of all processes; raises StorageError when it cannot be written now.
+
+        With `hold`, turns stay in the record until there are enough for a delivery.
+        """
         with self._lock:
             recorded = self._recorded
-            self.outbox.catch_up(self.provider, self.scope, ours=self.session_id)
+            self.outbox.catch_up(self.provider, self.scope, ours=self.session_id, together=self.together, hold=hold)
             # What was recorded meanwhile is found by the next flush.
             self._read = recorded
 
@@ -131,8 +136,8 @@ class Delivery:
     def drain(self, timeout: float, *, only_due: bool = False) -> bool:
         """Wait until the queue is empty; True when it is. `only_due` does not wait for jobs that are retried later."""
         deadline = time.monotonic() + timeout
-        # Another process may have recorded turns and ended before one of them was queued.
-        self._outbox.catch_up(self._calls.name, self._queue.scope)
+        # Turns may be held, or left by a process that ended before one of them was queued.
+        self._queue.flush()
         while True:
             # Before the pause: a job that enters the outbox in between is seen there.
             settled = self._queue.flushed
@@ -191,7 +196,8 @@ class Delivery:
     def _deliver_due(self) -> float:
         """Deliver every job that is due; returns how many seconds to sleep."""
         self._woken = False
-        self._queue.flush()
+        self._queue.together = self._provider.turns_per_delivery
+        self._queue.flush(hold=not self.closing)
         self._outbox.resume_parked(self._calls.name, self._queue.scope)
         while not self._stopped:
             if not self._provider.startup.ensure_started():

@@ -181,6 +181,8 @@ class MemoryProvider(ABC):
         """Limits that are tighter than the user's: mode, recall_chars, every_n_turns, recall_seconds.
 
         A limit can only be narrowed: fewer characters, a longer cadence, a shorter deadline, one half of `hybrid`.
+        With `turns_per_delivery`, `sync_turn` gets up to so many turns of a session in one call, the rest when it ends:
+        the questions and the answers are joined, and `messages` has all of them in order.
         """
         return {}
 

@@ -61,6 +61,11 @@ class ProviderSettings:
         )
 
 
+def turns_per_delivery(limits: Mapping[str, Any]) -> int:
+    """How many turns a provider wants in one delivery; 1 if it does not say."""
+    return int(_number(limits.get("turns_per_delivery"), 1, max))
+
+
 def _number(asked: object, allowed: float, tighter: Any) -> float:
     if isinstance(asked, bool) or not isinstance(asked, int | float) or not 0 < asked < float("inf"):
         return allowed

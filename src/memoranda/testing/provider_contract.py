@@ -247,7 +247,7 @@ class ProviderContract:
         """If it has any, they have the names that the manager knows."""
         with _start_provider(provider, tmp_path):
             limits = provider.limits() if hasattr(provider, "limits") else {}
-            assert set(limits) <= {"mode", "recall_chars", "every_n_turns", "recall_seconds"}
+            assert set(limits) <= {"mode", "recall_chars", "every_n_turns", "recall_seconds", "turns_per_delivery"}
 
     def test_it_can_be_shut_down_twice_and_without_a_start(self, provider: MemoryProvider, tmp_path: Path) -> None:
         """Neither call raises or takes long."""

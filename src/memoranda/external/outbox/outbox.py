@@ -33,6 +33,7 @@ from memoranda.external.outbox import schema
 from memoranda.external.outbox.backfill import BackfillState, EarlierTurn, read_state, write_state
 from memoranda.external.outbox.jobs import DAMAGED, Backlog, Found, Job, Kind, ListedJob, NewJob
 from memoranda.external.outbox.record_feed import DamagedNotificationError, OpenRecord, RecordFeed
+from memoranda.external.outbox.recorded_turns import join_turns
 from memoranda.external.settings import ProviderSettings
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
@@ -143,11 +144,12 @@ class Outbox:
         self._require_open()
         self._record.add(provider, scope, job, self._owner if leased else "", self._clock())
 
-    def catch_up(self, provider: str, scope: str = "", *, ours: str = "") -> int:
+    def catch_up(self, provider: str, scope: str = "", *, ours: str = "", together: int = 1, hold: bool = False) -> int:
         """Queue what the record has after the stored position, and move the position, in one commit.
 
         So each notification is queued once, however many processes read, and whenever one dies. Turns of other sessions
-        than `ours` are not leased: any process may deliver them.
+        than `ours` are not leased: any process may deliver them. Up to `together` turns of a session are one job; with
+        `hold`, fewer turns stay after the position until there are so many, or something else follows them.
         """
         while self._record.exists():
             # Reading takes a connection of its own, so it comes before the transaction, which checks the position.
@@ -156,7 +158,9 @@ class Outbox:
             reached, found = self._record.after(provider, scope, before)
             if reached == before and not found:
                 return 0
-            rows = [self._row(provider, scope, each, ours) for each in found]
+            if hold and len(found) < together and all(each.notification is None for each in found):
+                return 0
+            rows = [self._row(provider, scope, each, ours) for each in join_turns(found, together)]
             with self._locked(provider, scope) as connection:
                 if schema.read_position(connection, provider, scope) != before:
                     continue

@@ -11,7 +11,15 @@ from typing import Any, NamedTuple
 
 from memoranda.errors import StorageError
 from memoranda.external.outbox.jobs import DAMAGED, Found, NewJob
-from memoranda.external.outbox.recorded_turns import completed_messages, completed_turns, ids_of, read_turn, turn_key
+from memoranda.external.outbox.recorded_turns import (
+    completed_messages,
+    completed_turns,
+    ids_of,
+    joined_key,
+    read_joined,
+    read_turn,
+    turn_key,
+)
 from memoranda.memory.record.notifications import FeedHeads, NewNotification, Notification
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore, open_store
@@ -84,9 +92,13 @@ class RecordFeed:
             return None
         store = self.store(user)
         if found.notification is None:
-            if found.key != turn_key(found.session_id, found.first_message):
+            readers = {
+                turn_key(found.session_id, found.first_message): read_turn,
+                joined_key(found.session_id, found.first_message, found.last_message): read_joined,
+            }
+            if found.key not in readers:
                 raise DamagedNotificationError
-            turn = read_turn(store, found.session_id, found.first_message or 0, found.last_message or 0)
+            turn = readers[found.key](store, found.session_id, found.first_message or 0, found.last_message or 0)
             return None if turn is None else JobContent(*turn)
         row = store.feed.notifications.get(found.notification)
         if row is None:

@@ -93,6 +93,40 @@ def turn_key(session_id: str, first_message: int | None) -> str:
     return f"turn:{session_id}:{first_message}"
 
 
+def joined_key(session_id: str, first_message: int | None, last_message: int | None) -> str:
+    """The idempotency key of turns that are one delivery; it differs if another turn is added."""
+    return f"{turn_key(session_id, first_message)}-{last_message}"
+
+
+def join_turns(found: Sequence[Found], together: int) -> list[Found]:
+    """Turns of a session that follow each other as one delivery, at most so many; everything else as it is."""
+    joined: list[Found] = []
+    count = 0
+    for each in found:
+        last = joined[-1] if joined else each
+        if each.kind == last.kind == "turn" and each.session_id == last.session_id and 0 < count < together:
+            key = joined_key(last.session_id, last.first_message, each.last_message)
+            joined[-1] = last._replace(key=key, last_message=each.last_message, created=each.created)
+            count += 1
+        else:
+            joined.append(each)
+            count = 1
+    return joined
+
+
+def read_joined(
+    store: SessionStore, session_id: str, first: int, last: int
+) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """The arguments and facts of all turns between two messages; None when none of them is left."""
+    ends = store.messages.get_messages_with(DONE, first_id=first, last_id=last)
+    own = [(_begin_of(store, end), end["id"]) for end in ends if end["session_id"] == session_id]
+    turns = [turn for begin, end in own if begin and (turn := read_turn(store, session_id, begin, end))]
+    if not turns:
+        return None
+    args = {name: "\n\n".join(str(turn[0][name]) for turn in turns) for name in turns[0][0]}
+    return args, {**turns[-1][1], "messages": [message for turn in turns for message in turn[1]["messages"]]}
+
+
 def is_for(provider: str, mark: object, store_ids: Collection[str]) -> bool:
     """Whether a mark says that a turn of this user was completed while the provider was in use."""
     names, _, marked_store = str(mark).rpartition(" ")

@@ -74,6 +74,10 @@ FIELDS = (
     ConfigField("auto_recall", "Recall before each turn", default=True),
     ConfigField("auto_retain", "Store each turn", default=True),
     ConfigField(
+        "retain_every_n_turns", "How many turns of a session are one document; the rest when it ends", default=1,
+        minimum=1, maximum=100,
+    ),
+    ConfigField(
         "retain_async", "Let Hindsight extract facts after it has accepted a turn; false waits for them", default=True
     ),
     ConfigField("retain_context", "What Hindsight's model learns about each turn", default=_CONTEXT),

@@ -26,6 +26,7 @@ from memoranda.external.vendors.scope import VendorScope
 from memoranda.external.vendors.sent_record import SentItem, SentRecord
 from memoranda.external.vendors.texts import RecalledItem
 from memoranda.external.vendors.vendor import Delivery, MemoryWrite, Turn, Vendor, VendorTool
+from memoranda.memory.record.message_rows import text_of
 from memoranda.support.tool import JsonObject
 
 _log = logging.getLogger(__name__)
@@ -117,10 +118,12 @@ class HindsightVendor(Vendor):
     def store_turn(self, turn: Turn) -> str | None:
         if not self.settings["auto_retain"]:
             return None
-        spoken = (
-            (self.settings["retain_user_prefix"], turn.user),
-            (self.settings["retain_assistant_prefix"], turn.assistant),
-        )
+        names = {"user": self.settings["retain_user_prefix"], "assistant": self.settings["retain_assistant_prefix"]}
+        spoken = [(names["user"], turn.user), (names["assistant"], turn.assistant)]
+        if sum(message["role"] == "user" for message in turn.messages) > 1:
+            # Several turns are one document, in the order in which they were said.
+            said = [message for message in turn.messages if message["role"] in names]
+            spoken = [(names[message["role"]], text_of(message.get("content"))) for message in said]
         text = "\n".join(f"{name}: {words}" for name, words in spoken if words.strip())
         if not text:
             return None
@@ -209,6 +212,10 @@ class HindsightProvider(VendorProvider):
     """Hindsight as an external memory."""
 
     vendor_class = HindsightVendor
+
+    def limits(self) -> Mapping[str, Any]:
+        every = self._open_vendor().settings["retain_every_n_turns"]
+        return {**super().limits(), "turns_per_delivery": every}
 
 
 class FailedItemRetrier:
