@@ -267,3 +267,54 @@ def test_memory_is_shown_as_it_was_on_a_day(tmp_path: Path, monkeypatch: pytest.
         first = client.get("/view/memory/day", params={"day": 0}).text
         assert f"<h2>{earlier:%Y-%m-%d}</h2>" in first and JENKINS in first and "GitLab" not in first
         assert client.get("/view/memory/day", params={"day": "x"}).status_code == 404
+
+
+@pytest.mark.slow
+def test_an_entry_is_moved_confirmed_and_given_a_last_day(tmp_path: Path) -> None:
+    """Each on the path of its command: the journal has it, and one undo takes a move back."""
+    with run_viewer(tmp_path / "home") as running:
+        client, store = running.client(), running.memory.curated
+        running.memory.sessions.create_session("s", "cli")
+        store.add("memory", "The API is frozen.", PERSON)
+        address = f"/view/memory/memory/{digest('The API is frozen.')}"
+        page = client.get(address).text
+        form = {"form_token": form_token(page), "text": "The API is frozen.", "until_shown": ""}
+        client.post(address, data={**form, "action": "save", "until": "2099-01-31"})
+        assert store.facts("memory")[0].until == "2099-01-31"
+        assert 'value="2099-01-31"' in client.get(address).text
+        client.post(address, data={**form, "action": "save", "until": "", "until_shown": "2099-01-31"})
+        assert store.facts("memory")[0].until == ""
+        answer = client.post(address, data={**form, "action": "confirm"}, follow_redirects=True)
+        assert "still true" in answer.text and store.facts("memory")[0].confirmed is not None
+        answer = client.post(address, data={**form, "action": "move", "to": "user"}, follow_redirects=True)
+        assert (running.memory.entries("memory"), running.memory.entries("user")) == ((), ("The API is frozen.",))
+        change = store.journal.last()
+        assert change is not None
+        client.post("/view/memory/undo", data={"form_token": form["form_token"], "change": str(change.number)})
+        assert (running.memory.entries("memory"), running.memory.entries("user")) == (("The API is frozen.",), ())
+        assert client.post(address, data={**form, "action": "move", "to": "nowhere"}).status_code == 404
+
+
+@pytest.mark.slow
+def test_a_note_is_edited_moved_and_removed(tmp_path: Path) -> None:
+    """The page of a note has the same form; a note that is gone shows the conflict and keeps what was typed."""
+    with run_viewer(tmp_path / "home") as running:
+        client, store = running.client(), running.memory.curated
+        running.memory.sessions.create_session("s", "cli")
+        assert store.notes is not None
+        store.notes.add("Herons eat fish.", "memory", PERSON)
+        address = f"/view/memory/notes/{digest('Herons eat fish.')}"
+        assert address in client.get("/view/memory").text
+        form = {"form_token": form_token(client.get(address).text), "until_shown": ""}
+        client.post(address, data={**form, "action": "save", "text": "Herons eat frogs."})
+        assert [note.text for note in store.notes.all()] == ["Herons eat frogs."]
+        gone = client.post(address, data={**form, "action": "save", "text": "Herons eat mice."})
+        assert gone.status_code == 409 and "Herons eat mice." in gone.text
+        address = f"/view/memory/notes/{digest('Herons eat frogs.')}"
+        client.post(address, data={**form, "action": "move", "to": "memory"})
+        assert running.memory.entries("memory") == ("Herons eat frogs.",) and store.notes.all() == []
+        address = f"/view/memory/memory/{digest('Herons eat frogs.')}"
+        client.post(address, data={**form, "action": "move", "to": "notes"})
+        assert [note.text for note in store.notes.all()] == ["Herons eat frogs."]
+        client.post(f"/view/memory/notes/{digest('Herons eat frogs.')}", data={**form, "action": "remove"})
+        assert store.notes.all() == []

@@ -9,12 +9,22 @@ from typing import Any
 
 from memoranda.errors import StorageError
 from memoranda.home.session_db import SessionDB
+from memoranda.memory.curated.change_history import confirm_entry
 from memoranda.memory.curated.entry_scanner import ScannedEntry
-from memoranda.memory.curated.facts import EntryFacts, Use
+from memoranda.memory.curated.facts import NEVER, EntryFacts, Use
 from memoranda.memory.curated.journal import APPROVED, MemoryChange
 from memoranda.memory.curated.memory_file import handle
-from memoranda.memory.curated.operations import Add, MemoryRefusal, MemoryWriteResult, Operation, Remove, Replace
-from memoranda.memory.curated.settings import Target, file_name
+from memoranda.memory.curated.moves import move_entry, write_notes
+from memoranda.memory.curated.operations import (
+    Add,
+    MemoryReceipt,
+    MemoryRefusal,
+    MemoryWriteResult,
+    Operation,
+    Remove,
+    Replace,
+)
+from memoranda.memory.curated.settings import NOTES, Target, file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.service.http.problems import Problem
 from memoranda.service.viewer.conversation_lists import find_recorded
@@ -31,9 +41,11 @@ from memoranda.service.viewer.page import Page, PageRequest, Reply, View
 from memoranda.service.viewer.pages.memory_history import ChangeRow, read_change, read_changes
 from memoranda.support.canonical_text import digest
 from memoranda.support.lazy_dataclass import dataclass
+from memoranda.support.origin import PERSON
 
 _BATCH = 200
 _MAX_NOTES = 200
+_ACTIONS = ("add", "remove", "move", "confirm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +162,10 @@ def read_files(store: MemoryStore, counted: Target | None = None) -> tuple[Memor
 
 
 def find_entry(store: MemoryStore, target: Target, entry_id: str) -> ScannedEntry | None:
-    """The entry with an id; None if it was changed or removed."""
+    """The entry or note with an id; None if it was changed or removed."""
+    if target == NOTES:
+        texts = (note.text for note in (store.notes.all() if store.notes is not None else ()))
+        return next((ScannedEntry(text, ()) for text in texts if digest(text) == entry_id), None)
     return next((entry for entry in store.view(target).entries if digest(entry.text) == entry_id), None)
 
 
@@ -159,7 +174,7 @@ def find_conflict(store: MemoryStore, target: Target, seen_id: str, mine: str) -
 
     Texts are those that may be shown. A text that the journal does not have is unknown.
     """
-    entries = {digest(entry.text): entry for entry in store.view(target).entries}
+    entries = {} if target == NOTES else {digest(entry.text): entry for entry in store.view(target).entries}
     texts: dict[str, str] = {}
     followed = seen_id
     for change in read_changes(store, target):
@@ -222,7 +237,9 @@ def _view(
     notes = store.notes.all()[:_MAX_NOTES] if store.notes is not None and request.has_record else []
     view = {
         "files": files,
-        "notes": [{"text": store.visible_text(note.owner, note.text), "note": note} for note in notes],
+        "notes": [
+            {"text": store.visible_text(note.owner, note.text), "note": note, "id": digest(note.text)} for note in notes
+        ],
         "counts_uses": request.has_record,
         "counted": counted,
         "can_write": request.may("curate"),
@@ -236,13 +253,13 @@ PAGE = Page("memory", MEMORY_PATH, show, submit, label="Memory")
 
 
 def show_entry(request: PageRequest) -> View:
-    """The page; raises Problem 404 for an entry that was changed or removed."""
-    target, entry_id = read_target(request.path["target"]), request.path["entry"]
+    """The page; raises Problem 404 for an entry or note that was changed or removed."""
+    target, entry_id = _read_source(request), request.path["entry"]
     store = request.memory.curated
     entry = find_entry(store, target, entry_id)
     if entry is None:
         raise Problem(404, "not_found", "There is no such entry any more. It was changed or removed; see the history.")
-    origin = _find_origins(read_changes(store), target).get(entry.text)
+    origin = None if target == NOTES else _find_origins(read_changes(store), target).get(entry.text)
     view = _entry_view(request, target, entry_id, entry.text) | {
         "findings": entry.findings,
         "origin": origin,
@@ -253,21 +270,15 @@ def show_entry(request: PageRequest) -> View:
 
 
 def submit_entry(request: PageRequest) -> Reply:
-    """Save or remove the entry that the form shows, if it is still the same; otherwise show both texts."""
-    target, entry_id = read_target(request.path["target"]), request.path["entry"]
+    """Change the entry or note that the form shows, if it is still the same; otherwise show both texts."""
+    target, entry_id = _read_source(request), request.path["entry"]
     action, text = request.form.get("action", "save"), request.form.get("text", "")
     store = request.memory.curated
-    operation: Operation
-    if action == "add":
-        operation = Add(text)
-    else:
-        if find_entry(store, target, entry_id) is None:
-            return _conflict(request, target, entry_id, text)
-        handle = f"entry:{entry_id}"
-        operation = Remove(handle) if action == "remove" else Replace(handle, text)
-    outcome = apply_seen(store, target, operation, request.form.get("file", ""), read_allowed(request))
+    if action != "add" and find_entry(store, target, entry_id) is None:
+        return _conflict(request, target, entry_id, text)
+    outcome = _change_entry(request, target, f"entry:{entry_id}", action, text)
     if not isinstance(outcome, MemoryRefusal):
-        return finish_write(request, {"remove": "remove", "add": "add"}.get(action, "replace"), outcome)
+        return finish_write(request, action if action in _ACTIONS else "replace", outcome)
     if outcome.reason == "no_match":
         # Another tab changed it between the two reads.
         return _conflict(request, target, entry_id, text)
@@ -275,6 +286,35 @@ def submit_entry(request: PageRequest) -> Reply:
         request, target, entry_id, text, refusal_status(outcome),
         refusal=explain_refusal(outcome), findings=outcome.findings,
     )  # fmt: skip
+
+
+def _change_entry(request: PageRequest, target: Target, handle: str, action: str, text: str) -> MemoryWriteResult:
+    """Carry out what a button says, on the path of the command with its name."""
+    store = request.memory.curated
+    if action == "move":
+        to = request.form.get("to", "")
+        return move_entry(store, target, handle, to if to == NOTES else read_target(to), PERSON)
+    if action == "confirm":
+        found = confirm_entry(store, [read_target(target)], handle, PERSON)
+        done = "Confirmed: the entry is still true, as of today."
+        return found if isinstance(found, MemoryRefusal) else MemoryReceipt(target, store.path(target), done)
+    operation: Operation = Remove(handle) if action == "remove" else Replace(handle, text, _read_until(request))
+    if action == "add":
+        operation = Add(text, _read_until(request))
+    if target == NOTES:
+        return write_notes(store, [operation], PERSON)
+    return apply_seen(store, target, operation, request.form.get("file", ""), read_allowed(request))
+
+
+def _read_until(request: PageRequest) -> str:
+    """The last day that the form asks for: "" if it is the one that the form showed, and `never` if it was emptied."""
+    wanted, shown = request.form.get("until", "").strip(), request.form.get("until_shown", "")
+    return "" if wanted == shown else wanted or NEVER
+
+
+def _read_source(request: PageRequest) -> Target:
+    name = request.path["target"]
+    return NOTES if name == NOTES else read_target(name)
 
 
 def _conflict(request: PageRequest, target: Target, entry_id: str, text: str) -> View:
@@ -303,12 +343,19 @@ def _entry_form(
 
 def _entry_view(request: PageRequest, target: Target, entry_id: str, text: str) -> dict[str, Any]:
     """What the page shows. `id` names the text that the form replaces; it is empty if the entry is gone."""
+    store = request.memory.curated
+    elsewhere = [(each, file_name(each)) for each in store.storage.targets() if each != target]
+    if target != NOTES and store.notes is not None:
+        elsewhere.append((NOTES, "the notes, which only search finds"))
     return {
         "target": target,
+        "is_note": target == NOTES,
         "file": file_name(target),
+        "elsewhere": elsewhere,
+        "until": _until_of(store, target, text),
         "id": entry_id,
         "text": text,
-        "fingerprint": request.memory.curated.view(target).fingerprint,
+        "fingerprint": "" if target == NOTES else store.view(target).fingerprint,
         "can_write": request.may("curate"),
         "findings": (),
         "origin": None,
@@ -317,6 +364,14 @@ def _entry_view(request: PageRequest, target: Target, entry_id: str, text: str) 
         "refusal": "",
         "refused_findings": (),
     }
+
+
+def _until_of(store: MemoryStore, target: Target, text: str) -> str:
+    """The last day of an entry or note; "" if it has none."""
+    if target == NOTES:
+        notes = store.notes.all() if store.notes is not None else ()
+        return next((note.until for note in notes if note.text == text), "")
+    return next((each.until for each in store.facts(target) if each.entry.text == text), "")
 
 
 def _message_of(request: PageRequest, origin: EntryOrigin | None) -> int | None:

@@ -157,8 +157,8 @@ def _saved(request: PageRequest, before: float) -> Iterator[Event]:
     if store.notes is not None and request.has_record:
         # The first page needs only the latest.
         for note in store.notes.all(limit=PAGE_SIZE + 1 if before > time.time() else _MAX_NOTES):
-            text = store.visible_text(note.owner, note.text)
-            yield Event("note", handle(note.text), seconds_of(note.at) or 0.0, {"note": note, "text": text})
+            shown = {"note": note, "text": store.visible_text(note.owner, note.text), "id": digest(note.text)}
+            yield Event("note", handle(note.text), seconds_of(note.at) or 0.0, shown)
     for skill in request.memory.services.skills_for(request.user).catalogue().skills:
         yield Event("skill", f"skill-{skill.name}", skill.file.stat().st_mtime, skill)
 
