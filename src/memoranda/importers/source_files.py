@@ -21,8 +21,9 @@ _MAX_DEPTH = 12
 _LONG_LINE_BYTES = 1024 * 1024
 _DIGESTED_BYTES = 4096
 _READ_ONLY = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
-# Most lines of a transcript are longer than Python's own buffer.
-_BUFFER_BYTES = 128 * 1024
+# Most lines of a transcript are longer than Python's own buffer. With 128 KB the pieces of a very long line would stay
+# in the memory of the process after it was read.
+_BUFFER_BYTES = 64 * 1024
 _LINES_PER_CHECKPOINT = 100
 _UNFINISHED = "the line is not finished (is it still being written?)"
 _SETTLED_AFTER = 120.0
