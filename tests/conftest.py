@@ -30,6 +30,7 @@ from tests.cpu_limit import (
     show_offenders,
 )
 from tests.examples import draw_no_constants_of_the_sources, examples, use_all_examples
+from tests.fewer_messages import send_fewer_messages
 from tests.file_order import is_everyday, is_in_share, is_slow, pytest_configure_node, release_share, shuffle_files
 from tests.postgres import (
     mark_server_tests_slow,
@@ -212,6 +213,10 @@ def unprivileged() -> Iterator[Path]:
             yield Path(name)
         finally:
             os.seteuid(0)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    send_fewer_messages(session.config.pluginmanager)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -47,6 +47,17 @@ _MEASURED = {
     "docs/test_site.py": 11,
     "search/test_search.py": 11,
 }
+# The same for the everyday tests: contracts, whose tests run for many programs or are defined elsewhere.
+_MEASURED_EVERYDAY = {
+    "testing/test_store_contract.py": 17,
+    "importers/test_importer_contract.py": 12,
+    "cli/test_sessions.py": 6,
+    "memory/record/test_marker.py": 5,
+    "api/client/test_contract.py": 4,
+    "external/vendors/test_vendor_contract.py": 4,
+    "external/vendors/zep/test_contract.py": 3,
+    "testing/test_concurrency_contract.py": 3,
+}
 _CRASHED: list[int] = []
 _ALL_SLOW = ("\npytestmark = pytest.mark.slow", "\npytestmark = [pytest.mark.slow")
 _SLOW = "@pytest.mark.slow\n"
@@ -117,7 +128,7 @@ def _seconds(path: Path, source: str, everyday: bool) -> float:
     """About how much CPU the tests of a file take."""
     tests = source.count(_TEST)
     slow = tests if is_slow(source) else source.count(_SLOW)
+    measured = (_MEASURED_EVERYDAY if everyday else _MEASURED).get(path.relative_to(_TESTS).as_posix())
     if everyday:
-        return 0.0 if is_slow(source) else _PER_CHARACTER * len(source) * (1 - slow / (tests + 1))
-    measured = _MEASURED.get(path.relative_to(_TESTS).as_posix())
+        return measured or (0.0 if is_slow(source) else _PER_CHARACTER * len(source) * (1 - slow / (tests + 1)))
     return measured or _PER_CHARACTER * len(source) + _PER_SLOW_TEST * slow

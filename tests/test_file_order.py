@@ -22,7 +22,7 @@ def test_shares_are_about_equal(everyday: bool) -> None:
     assert max(totals) < 1.1 * min(totals)
 
 
-@cases("name", [*file_order._MEASURED, *file_order._WITH_SDKS])
+@cases("name", [*file_order._MEASURED, *file_order._MEASURED_EVERYDAY, *file_order._WITH_SDKS])
 def test_every_file_with_a_row_of_its_own_exists(name: str) -> None:
     """One that was renamed has its row under the new name."""
     assert (file_order._TESTS / name).is_file()

@@ -105,8 +105,12 @@ def test_the_answers_have_the_keys_of_their_shapes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.torture
 def test_the_types_hold_for_a_caller_with_strict_checks(tmp_path: Path) -> None:
-    """The example has no error; a misspelt option, key and wrong type are errors where it says so."""
+    """The example has no error; a misspelt option, key and wrong type are errors where it says so.
+
+    `make lint` checks the same file, with the settings of this repository instead of none.
+    """
     arguments = ["-m", "mypy", "--strict", "--cache-dir", str(ROOT / ".cache" / "mypy"), str(EXAMPLE)]
     checked = subprocess.run(
         [sys.executable, *arguments],

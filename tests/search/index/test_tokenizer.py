@@ -213,7 +213,7 @@ def test_a_text_may_have_every_token_that_it_has(text: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("word", ["x" * 5_000, "数" * 5_000], ids=["letters", "unspaced"])
+@pytest.mark.parametrize("word", ["x" * 5_000, "数" * 1_500], ids=["letters", "unspaced"])
 def test_what_is_large_is_not_remembered(word: str) -> None:
     """A blob in a text must not stay in memory after it was cut."""
     tracemalloc.start()
