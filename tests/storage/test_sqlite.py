@@ -10,6 +10,7 @@ import pytest
 
 from memoranda.errors import LockTimeoutError, StorageError
 from memoranda.storage.sqlite.database import Connection, Database
+from memoranda.storage.sqlite.engine import SqliteDialect
 from tests.timing import HANG, without_waiting
 
 
@@ -181,3 +182,13 @@ def test_another_writer_is_distinguished_from_damage(database: Database) -> None
         with pytest.raises(LockTimeoutError, match="Nothing was written"), database.writing() as connection:
             _add(connection, "a")
     assert _names(database) == []
+
+
+def test_lists_of_similar_length_share_a_statement() -> None:
+    """A long-running process keeps few compiled statements, and a list that was filled up finds the same rows."""
+    conditions = [SqliteDialect().one_of("value", range(size)) for size in range(1, 401)]
+    assert len({condition.text for condition in conditions}) <= 8 + 13
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 41 AS value UNION ALL SELECT 50")
+        text, values = conditions[49]
+        assert connection.execute(f"SELECT value FROM t WHERE {text}", values).fetchall() == [(41,)]

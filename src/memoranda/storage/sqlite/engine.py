@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 TURN_LOCK_NAME = ".turns.lock"
 
 
+_SHORT_LIST, _FILLED = 8, 32
+
+
 class SqliteDialect:
     """The SQL of SQLite. Ids follow the order of commits, so a position is an id."""
 
@@ -75,7 +78,11 @@ class SqliteDialect:
         return f"+{column}"
 
     def one_of(self, column: str, values: Collection[Any]) -> Condition:
-        return Condition(f"{column} IN ({', '.join('?' * len(values))})", tuple(values))
+        listed = tuple(values)
+        if len(listed) > _SHORT_LIST:
+            # Filled up, so that few statements are compiled: a connection keeps the last 256, of up to 50 kB each.
+            listed += listed[-1:] * (-len(listed) % _FILLED)
+        return Condition(f"{column} IN ({', '.join('?' * len(listed))})", listed)
 
     def contains_nul(self, column: str) -> str:
         return f"instr({column}, char(0)) > 0"
