@@ -108,6 +108,12 @@ def test_no_kind_of_search_takes_more_than_four_round_trips(
     assert _count_trips(proxy, lambda: tool.call({**arguments, "limit": 10}), 4) <= 4
 
 
+def test_a_list_of_conversations_takes_two_round_trips(db: SessionDB, proxy: Proxy) -> None:
+    """However many it lists, each with its first words and the counts of all its sessions."""
+    assert len(db.list_sessions_rich(limit=12)) == 12
+    assert _count_trips(proxy, lambda: db.list_sessions_rich(limit=12), 2) <= 2
+
+
 def test_a_search_for_messages_takes_a_few_round_trips(db: SessionDB, proxy: Proxy) -> None:
     """Each of them comes with its neighbours and facts about its session."""
     assert len(db.search_messages("heron", limit=20)) == 20

@@ -5,7 +5,7 @@ the archive flag. Links between sessions are compression chains, branches and de
 counted per session, with statistics over all sessions.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from itertools import chain
 from typing import Any
@@ -18,7 +18,7 @@ from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.sessions import SELECTED, Row, decode_session
 from memoranda.memory.record.store_part import StoredName, StorePart, count_redactions
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Condition, Dialect
+from memoranda.storage.engine import Condition, Dialect, Statement
 from memoranda.storage.sqlite.stored_texts import readable_rows
 from memoranda.storage.state_meta import read_meta, write_meta
 from memoranda.support.lazy_dataclass import dataclass
@@ -151,7 +151,11 @@ def conversation_chain(connection: Connection, session_id: str, scope: Scope) ->
         f" (SELECT conversation_id FROM sessions WHERE id = ? AND {in_scope}) AND {in_scope}",
         (session_id, *scope.values, *scope.values),
     ).fetchall()
-    successors = dict(rows)
+    return _in_order(dict(rows))
+
+
+def _in_order(successors: Mapping[str, str | None]) -> list[str]:
+    """The sessions of a conversation from its first on, by the continuation of each."""
     continuations = {successor for successor in successors.values() if successor is not None}
     chain = [member for member in successors if member not in continuations][:1]
     while chain and (member := successors.get(chain[-1])) and member in successors and member not in chain:
@@ -162,6 +166,7 @@ def conversation_chain(connection: Connection, session_id: str, scope: Scope) ->
 _PREVIEW_CHARS = 60
 _FEW_SESSIONS = 200
 _OF_CONVERSATION = "(SELECT {} FROM sessions member WHERE member.conversation_id = sessions.conversation_id)"
+_MEMBER_COLUMNS = ("id", "successor_id", "started_at", "title", "own_message_count", "tool_call_count")
 _FIRST = "FROM sessions first WHERE first.id = sessions.conversation_id"
 
 
@@ -221,19 +226,17 @@ class SessionList(StorePart):
         else:
             conditions.append(Condition("sessions.conversation_id = sessions.id", ()))
             order = ("sessions.started_at", "sessions.id")
-        with self._engine.reading() as connection:
-            few = self._find_few(connection, chosen, since)
-            rows = self._select(connection, conditions, few, order, (limit, offset))
-            return [self._as_conversation(connection, decode_session(row)) for row in rows]
+        with self.view_in_file():
+            rows = self._select(conditions, self._find_few(chosen, since), order, (limit, offset))
+            return self._as_conversations(rows)
 
     def _select(
         self,
-        connection: Connection,
         conditions: list[Condition],
         few: Condition | None,
         order: Sequence[str],
         page: tuple[int, int],
-    ) -> list[Any]:
+    ) -> list[Row]:
         """A page of the sessions that meet all conditions, in descending order.
 
         The database walks the index of the order from its end, so it reads only a page of rows and those of the same
@@ -244,15 +247,15 @@ class SessionList(StorePart):
             table, order = self._dialect.unindexed(table), [self._dialect.unindexed(column) for column in order]
             conditions = [few, *conditions]
         conditions = [Condition(self._scope.condition(table), self._scope.values), *conditions]
-        return connection.execute(
+        statement = (
             f"SELECT {SELECTED} FROM sessions WHERE {' AND '.join(each.text for each in conditions)}"
-            f" ORDER BY {', '.join(f'{column} DESC' for column in order)} LIMIT ? OFFSET ?",
-            (*chain.from_iterable(each.values for each in conditions), *page),
-        ).fetchall()
+            f" ORDER BY {', '.join(f'{column} DESC' for column in order)} LIMIT ? OFFSET ?"
+        )
+        values = (*chain.from_iterable(each.values for each in conditions), *page)
+        (rows,) = self._read_at_once((statement, values))
+        return [decode_session(row) for row in rows]
 
-    def _find_few(
-        self, connection: Connection, columns: Mapping[str, Collection[str]], since: float | None
-    ) -> Condition | None:
+    def _find_few(self, columns: Mapping[str, Collection[str]], since: float | None) -> Condition | None:
         """The sessions that can be in a list, where an index finds them and they are few; None if they are many.
 
         Many are best found in the order of the list: its first page soon contains enough of them.
@@ -263,9 +266,8 @@ class SessionList(StorePart):
             # A conversation was active since if any session of it was.
             searches.append(("conversation_id", Condition("active_hour >= ?", (hour,))))
         for column, condition in searches:
-            found = connection.execute(
-                f"SELECT {column} FROM sessions WHERE {condition.text} LIMIT ?", (*condition.values, _FEW_SESSIONS)
-            ).fetchall()
+            statement = f"SELECT {column} FROM sessions WHERE {condition.text} LIMIT ?"
+            (found,) = self._read_at_once((statement, (*condition.values, _FEW_SESSIONS)))
             if len(found) < _FEW_SESSIONS:
                 return self._dialect.one_of(f"sessions.{column}", [name for (name,) in found])
         return None
@@ -281,25 +283,36 @@ class SessionList(StorePart):
         if since is not None:
             yield Condition(f"{last_active} >= ?", (since,))
 
-    def _as_conversation(self, connection: Connection, row: Row) -> Row:
+    def _as_conversations(self, rows: Sequence[Row]) -> list[Row]:
+        """The rows of whole conversations, each given by one of its sessions; on a server in one round trip."""
+        if not rows:
+            return []
+        members = f"SELECT {', '.join(_MEMBER_COLUMNS)} FROM sessions WHERE conversation_id = ? AND {self._in_scope}"
+        names = [row["conversation_id"] for row in rows]
+        statements = [*((members, (name, *self._scope.values)) for name in names), *map(_first_texts, names)]
+        found = self._read_at_once(*statements)
+        size = len(rows)
+        return [self._as_conversation(*each) for each in zip(rows, found[:size], found[size:], strict=True)]
+
+    def _as_conversation(self, row: Row, found: Sequence[Sequence[Any]], texts: list[Any]) -> Row:
         """The row of a whole conversation: the start of its first session, the state of its last."""
-        members = conversation_chain(connection, row["id"], self._scope) or [row["id"]]
-        first, last = (
-            row if session_id == row["id"] else self._load(connection, session_id)
-            for session_id in (members[0], members[-1])
-        )
-        shown = last | {"started_at": first["started_at"], "preview": preview(connection, first["id"])}
-        rows = [last] if len(members) == 1 else [self._load(connection, session_id) for session_id in members]
+        known = {each[0]: dict(zip(_MEMBER_COLUMNS, each, strict=True)) for each in found}
+        members = _in_order({name: each["successor_id"] for name, each in known.items()}) or [row["id"]]
+        known.setdefault(row["id"], row)
+        first, last = known[members[0]], row if members[-1] == row["id"] else self._load(members[-1])
+        if members[0] != row["conversation_id"]:
+            (texts,) = self._read_at_once(_first_texts(members[0]))
+        shown = last | {"started_at": first["started_at"], "preview": _preview(texts)}
         # What compression repeats in a later session was said once.
-        shown["message_count"] = sum(member["own_message_count"] for member in rows)
-        shown["tool_call_count"] = sum(member["tool_call_count"] for member in rows)
+        shown["message_count"] = sum(known[name]["own_message_count"] for name in members)
+        shown["tool_call_count"] = sum(known[name]["tool_call_count"] for name in members)
         if len(members) > 1:
             shown["_lineage_root_id"] = first["id"]
             shown["title"] = last["title"] or first["title"]
         return shown
 
-    def _load(self, connection: Connection, session_id: str) -> Row:
-        row = connection.execute(f"SELECT {SELECTED} FROM sessions WHERE id = ?", (session_id,)).fetchone()
+    def _load(self, session_id: str) -> Row:
+        ((row,),) = self._read_at_once((f"SELECT {SELECTED} FROM sessions WHERE id = ?", (session_id,)))
         return decode_session(row)
 
     def last_activity(self, since: float, until: float, exclude_sources: Collection[str] = ()) -> list[tuple[Any, ...]]:
@@ -331,7 +344,7 @@ class SessionList(StorePart):
         session_id = self._stored_name(session_id)
         with self._engine.reading() as connection:
             members = conversation_chain(connection, session_id, self._scope)
-            return preview(connection, members[0]) if members else ""
+            return _preview(readable_rows(connection, *_first_texts(members[0]))) if members else ""
 
     def known_projects(self) -> dict[str, int]:
         """The projects of the sessions in scope and how many sessions each has, the last active one first."""
@@ -365,8 +378,7 @@ class SessionList(StorePart):
             found: dict[str, str] = {}
             for session_id, conversation in rows.fetchall() if text else ():
                 found.setdefault(conversation, session_id)
-            chosen = [self._load(connection, session_id) for session_id in list(found.values())[:limit]]
-            return [self._as_conversation(connection, row) for row in chosen]
+            return self._as_conversations([self._load(session_id) for session_id in list(found.values())[:limit]])
 
     def list_sessions_with_prefix(self, prefix: str, limit: int = 100, *, after: str | None = None) -> list[Row]:
         """The sessions whose id starts with a text, exactly as written, in the order of their ids; `after` is an id."""
@@ -395,15 +407,18 @@ class SessionList(StorePart):
         return int(row[0])
 
 
-def preview(connection: Connection, session_id: str) -> str:
-    """The start of the first message of the user."""
-    rows = readable_rows(
-        connection,
+def _first_texts(session_id: str) -> Statement:
+    """The statement for `_preview` of a session."""
+    return (
         f"SELECT {read_columns(('content', 'content_format'))} FROM messages m {JOIN_ORIGINAL}"
         " WHERE m.session_id = ? AND m.role = 'user' AND m.is_summary IS NULL AND (m.active = 1 OR m.compacted = 1)"
         " AND (m.content IS NOT NULL OR m.copy_of IS NOT NULL) ORDER BY m.id LIMIT 5",
         (session_id,),
     )
+
+
+def _preview(rows: Iterable[Sequence[Any]]) -> str:
+    """The start of the first message of the user."""
     for content, content_format in rows:
         words = " ".join(text_of(decode_content(content, content_format)).split())
         if words:
