@@ -183,6 +183,8 @@ def test_a_compressed_conversation_is_one(client: httpx.Client, session: str) ->
     """Every session of the chain shows the whole, each message once, and where it was compressed."""
     page = client.get(f"/view/sessions/{session}").text
     assert "Compressed 1 time" in page
+    drawn = page.split('aria-label="Lineage"')[1].split("</section>")[0]
+    assert re.findall(r">(Session \d)</a>", drawn) == ["Session 1", "Session 2"] and "after compression" in drawn
     assert page.count("Add the tax.") == 1
     assert "The invoice is 120 euros." in page and "142.80" in page
     assert "The context was compressed here" in page

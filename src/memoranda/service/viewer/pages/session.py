@@ -47,6 +47,9 @@ _PAGE_SIZE = 50
 _BEFORE_LINKED = 10
 _MAX_SUMMARY_CHARS = 4_000
 _MAX_RELATED = 30
+_MAX_CHAIN = 12
+# How many messages a continuation may begin with that it took over.
+_MAX_COPIES = 60
 _MAX_CONTEXT = 20
 _CONTEXT_CHARS = 30_000
 _PART_CHARS = 60_000
@@ -203,7 +206,8 @@ def _show(request: PageRequest, db: SessionDB, session_id: str, conversation: Co
         "tokens": sum(row["input_tokens"] + row["output_tokens"] for row in rows),
         "cost": _cost(rows),
         "total": window.before + len(window.messages) + window.after,
-        "chain": tuple(members),
+        "chain": _chain(db, rows),
+        "sessions": len(members),
         "parent": _parent(db, first),
         "related": _related(db, members),
         "turns": turns,
@@ -293,6 +297,22 @@ def _summary_of(db: SessionDB, session_id: str, budget: TextBudget) -> ShownText
 def _cost(rows: Sequence[dict[str, Any]]) -> float | None:
     costs = [row["actual_cost_usd"] or row["estimated_cost_usd"] for row in rows]
     return sum(cost for cost in costs if cost) if any(costs) else None
+
+
+def _chain(db: SessionDB, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The sessions of a compressed conversation, each with the first message of its own; long chains lose their middle.
+
+    `skipped` is how many sessions are left out before one.
+    """
+    numbered = list(enumerate(rows, start=1))
+    shown = numbered if len(rows) <= _MAX_CHAIN else [*numbered[: _MAX_CHAIN // 2], *numbered[-_MAX_CHAIN // 2 :]]
+    chain: list[dict[str, Any]] = []
+    for number, row in shown:
+        messages = db.get_messages(row["id"], include_inactive=True, limit=_MAX_COPIES)
+        own = next((each["id"] for each in messages if each["copy_of"] is None and not each["is_summary"]), 0)
+        skipped = number - 1 - (chain[-1]["number"] if chain else 0)
+        chain.append({"number": number, "message": own, "started_at": row["started_at"], "skipped": skipped})
+    return chain
 
 
 def _parent(db: SessionDB, first: dict[str, Any]) -> dict[str, str] | None:
