@@ -70,13 +70,17 @@ class MemorandaSessionStore:
         rows = await blocking_calls.read(self._rows_of_project, project_key)
         return [{"session_id": split_names(row["id"])[1], "mtime": _mtime(row)} for row in rows]
 
-    async def list_session_summaries(self, project_key: str) -> "list[SessionSummaryEntry]":
+    @blocking_calls.asynchronous
+    def list_session_summaries(self, project_key: str) -> "list[SessionSummaryEntry]":
         """What the SDK lists about the sessions of a project, kept with each and folded from its new entries."""
-        return await blocking_calls.run_to_end(self._summaries, project_key)
+        return [self._summary(row) for row in self._rows_of_project(project_key)]
 
-    async def delete(self, key: "SessionKey") -> None:
+    @blocking_calls.asynchronous
+    def delete(self, key: "SessionKey") -> None:
         """Delete a transcript; that of a session with all of its sub-agents."""
-        await blocking_calls.run_to_end(self._delete, key)
+        session_id = self._id(key)
+        below = [] if key.get("subpath") else [row["id"] for row in self._rows_below(session_id)]
+        self._memory.sessions.delete_sessions([*below, session_id])
 
     async def list_subkeys(self, key: "SessionListSubkeysKey") -> list[str]:
         """The transcripts of the sub-agents of a session."""
@@ -141,9 +145,6 @@ class MemorandaSessionStore:
             rows += page
         return rows
 
-    def _summaries(self, project_key: str) -> "list[SessionSummaryEntry]":
-        return [self._summary(row) for row in self._rows_of_project(project_key)]
-
     def _summary(self, row: dict[str, Any]) -> "SessionSummaryEntry":
         """The summary that is kept with a session, brought up to date: a cache of what its entries say."""
         from claude_agent_sdk import fold_session_summary  # noqa: PLC0415
@@ -157,11 +158,6 @@ class MemorandaSessionStore:
             kept = {"summary": summary, "last": messages[-1]["id"]}
             db.set_extra_fields(row["id"], **{_SUMMARY: kept})
         return {**kept["summary"], "mtime": _mtime(row)}
-
-    def _delete(self, key: "SessionKey") -> None:
-        session_id = self._id(key)
-        below = [] if key.get("subpath") else [row["id"] for row in self._rows_below(session_id)]
-        self._memory.sessions.delete_sessions([*below, session_id])
 
 
 def recall_hooks(
