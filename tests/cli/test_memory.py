@@ -290,6 +290,8 @@ def test_an_entry_moves_to_the_notes_and_back(terminal: Terminal) -> None:
     terminal.ok("remember", "The invoice archive is on heron.")
     assert "Moved to notes" in terminal.ok("memory", "move", "archive", "--to", "notes")
     assert "(no entries yet)" in terminal.ok("memory", "list", "memory")
+    assert "1  The invoice archive is on heron." in terminal.ok("memory", "list", "notes")
+    assert terminal.json("memory", "list", "notes")["notes"]["entries"][0]["category"] == "other"
     assert "to notes" in terminal.ok("memory", "log")
     assert "invoice archive" in terminal.ok("recall", "where is the invoice archive")
     terminal.ok("memory", "move", "archive", "--target", "notes", "--to", "user")

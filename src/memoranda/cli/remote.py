@@ -183,7 +183,7 @@ def _report(invocation: Invocation, receipt: Mapping[str, Any]) -> None:
 
 
 def _format_entries(name: str, view: Mapping[str, Any]) -> str:
-    lines = [f"{name}  {view['used']:,} of {view['limit']:,} characters"]
+    lines = [f"{name}  {view['used']:,} of {view['limit']:,} characters" if view["limit"] else name]
     for number, entry in enumerate(view["entries"], start=1):
         first, *rest = entry["text"].split("\n")
         if until := entry.get("until"):

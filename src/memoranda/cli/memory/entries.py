@@ -140,19 +140,26 @@ def refusal_for_person(refusal: MemoryRefusal) -> str:
 
 
 @click.command("list")
-@click.argument("target", type=click.Choice(_TARGETS), required=False)
+@click.argument("target", type=click.Choice([*_TARGETS, NOTES]), required=False)
 @_project_option
 @memory_options
 def list_entries(target: Target | None, project: str) -> None:
     """Show the entries, numbered, and how full each file is; without a target also those of this project."""
     invocation = Invocation.current()
+    if target == NOTES:
+        store = open_memory_of(invocation).curated
+        every = [note.as_entry() for note in store.notes.all()] if store.notes else []
+        notes = [note for note in every if store.visible_text(note.target, note.entry.text) == note.entry.text]
+        invocation.respond(_format(file_name(NOTES), notes), {NOTES: {"entries": _as_data(notes)}})
+        return
     store, own = open_target(invocation, target or "memory", project)
     texts, data, unreadable = [], {}, False
     for name in [own] if target or project else _targets_here(store):
         try:
             view, facts = store.view(name), store.facts(name)
             if invocation.as_json:
-                data[name] = _as_data(view, facts)
+                sizes = {"path": str(view.path), "used": view.used, "limit": view.limit}
+                data[name] = {**sizes, "entries": _as_data(facts)}
             else:
                 texts.append(format_entries(view, facts))
         except StorageError as error:
@@ -175,19 +182,21 @@ def _targets_here(store: MemoryStore) -> tuple[Target, ...]:
 
 def format_entries(view: MemoryView, facts: Sequence[EntryFacts]) -> str:
     """Formats the entries of one file, numbered, and how full it is; an entry with a last day says so."""
-    lines = [f"{file_name(view.target)}  {view.usage}"]
+    return _format(f"{file_name(view.target)}  {view.usage}", facts)
+
+
+def _format(heading: str, facts: Sequence[EntryFacts]) -> str:
+    lines = [heading]
     for number, each in enumerate(facts, start=1):
         first, *rest = each.entry.visible_text.split("\n")
         first += f"  (expired: {each.until})" if each.expired else f"  (until {each.until})" if each.until else ""
         lines += [f"{number:>3}  {first}", *(f"     {line}" for line in rest)]
-    if not view.entries:
-        lines.append("  (no entries yet)")
-    return "\n".join(lines)
+    return "\n".join(lines if facts else [*lines, "  (no entries yet)"])
 
 
-def _as_data(view: MemoryView, facts: Sequence[EntryFacts]) -> dict[str, object]:
-    """The file as JSON; times are in UTC."""
-    entries = [
+def _as_data(facts: Sequence[EntryFacts]) -> list[dict[str, object]]:
+    """Entries as JSON; times are in UTC."""
+    return [
         {
             "text": each.entry.visible_text,
             "handle": each.entry.handle,
@@ -203,7 +212,6 @@ def _as_data(view: MemoryView, facts: Sequence[EntryFacts]) -> dict[str, object]
         }
         for each in facts
     ]
-    return {"path": str(view.path), "used": view.used, "limit": view.limit, "entries": entries}
 
 
 @click.command()
