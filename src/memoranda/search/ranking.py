@@ -176,9 +176,6 @@ OTHER_ROLE = 0.35
 FRAMING = 0.4
 EVENNESS = 0.5
 SIDE_BY_SIDE = 0.7
-NEARLY_ALL = 0.7
-FOCUS = 0.2
-MANY_TERMS = 5
 DATE = 0.5
 # How much of the score of its session a single message earns.
 SESSION_SHARE = 0.2
@@ -305,7 +302,6 @@ class _Ranker:
         self._values = MaskValues([worth / self._total for worth in self._weights], [term.group for term in terms])
         self._bonuses = {number for number, term in enumerate(terms) if term.bonus}
         self._typed = matches.typed
-        self._nearly_all = NEARLY_ALL if self._typed.bit_count() >= MANY_TERMS else 1.0
         self._weight_of = _LengthWeights(size, context.perspective)
         self._numbers = _TermNumbers()
         sessions: Collection[int] = whole
@@ -377,11 +373,6 @@ class _Ranker:
         row = rows[key]
         covered = values[mask] + self._side_by_side.get(key, 0.0)
         weight = self._weight_of[row[3:5]]
-        share = values[mask & self._typed]
-        if share > self._nearly_all and row[3] <= ASSISTANT:
-            # Of whatever role, a message with nearly all of many words is about them.
-            focus = (share - NEARLY_ALL) / (1.0 - NEARLY_ALL)
-            weight += focus * (self._weight_of[TITLE, row[4]] * (1.0 + FOCUS) - weight)
         own = covered * weight
         around = 0.0
         seen = mask

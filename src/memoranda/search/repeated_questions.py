@@ -120,8 +120,6 @@ _MAX_LENGTH_EXTRA = 6
 _MIN_SHARED_WITH_QUERY = 0.5
 _MIN_SHARED_PAIRS = 0.4
 """Of scripts without spaces, where a changed word changes the pairs of characters beside it."""
-_MIN_SHARED_WITH_KEYWORDS = 0.6
-"""Different questions may share few keywords."""
 _MIN_SHARED_WORDS = 2
 MISSPELT = 0.8
 _SAME_QUESTION = 0.75
@@ -460,11 +458,8 @@ class RepeatedQuestions:
 
     def _repeats(self, words: frozenset[str]) -> bool:
         """Whether a question with these words asks nearly the same as the query."""
-        shared = _shared_part(words, self._words)
-        if shared < _MIN_SHARED_PAIRS or len(words & self._words) < _MIN_SHARED_WORDS:
-            return False
-        minimum = _MIN_SHARED_WITH_QUERY if self.query.question else _MIN_SHARED_WITH_KEYWORDS
-        return shared >= minimum or any(map(is_unspaced, words))
+        minimum = _MIN_SHARED_PAIRS if any(map(is_unspaced, words)) else _MIN_SHARED_WITH_QUERY
+        return _shared_part(words, self._words) >= minimum and len(words & self._words) >= _MIN_SHARED_WORDS
 
 
 # Two statements say the same of the query if they share most of its words that the older one has, and the newer one
