@@ -143,7 +143,8 @@ _SPELLINGS = {
     for words in (
         "database db", "configuration config", "documentation docs doc", "deploy deployment", "production prod",
         "development dev", "javascript js", "typescript ts", "postgresql postgres", "kubernetes k8s", "repository repo",
-        "environment env", "format formatting formatter", "answer reply replies",
+        "environment env", "color colour", "favorite favourite", "email e-mail mail",
+        "format formatting formatter", "answer reply replies",
     )
     for word in words.split()
 }  # fmt: skip

@@ -33,7 +33,7 @@ _VERBS = {
     " steht stehen liegt liegen trouve está",
     "go": "go goes sent send sends gehen geht deliver delivered",
     "own": "owned maintained led managed handled",
-    "call": "called named heißt appelle llama",
+    "call": "called named name heißt appelle llama",
     "take": "take takes last lasts dauert dure dura cost costs kostet",
     "end": "end ends expire expires due endet expire vence termina",
     "start": "start starts begin begins beginnt commence empieza",
@@ -44,6 +44,8 @@ _VERBS = {
 }  # fmt: skip
 _CLASS_OF = {word: name for name, words in _VERBS.items() for word in words.split()}
 _CJK_WORDS = {"like": "喜欢|偏好|喜爱", "use": "使用|采用", "user": "^用户|^我(?!们)", "project": "^项目|^我们"}
+# A server runs where it is, a repository lives where it is, and a project runs on what it uses.
+_ALIKE = (frozenset(("run", "place")), frozenset(("live", "place")), frozenset(("run", "use")))
 _WILD = "changed"
 _SUBJECTS = {
     "user": "user users i my he she nutzer benutzer utilisateur usuario",
@@ -52,7 +54,7 @@ _SUBJECTS = {
 _SUBJECT_OF = {stem(word): name for name, words in _SUBJECTS.items() for word in words.split()}
 _IGNORED_WORDS = """
 please remember note always usually currently now really says said told prefer file jetzt ahora already still also just
-time times environment done
+time times environment done date want wants should got
 """
 _IGNORED = frozenset(map(stem, _IGNORED_WORDS.split()))
 # Of each line one thing has one: a project has one package manager.
@@ -83,6 +85,7 @@ morning evening
 """
 # Of each line a newer value replaces an older one where a change is said; related words has the English ones.
 _SERIES_WORDS = """
+monday tuesday wednesday thursday friday saturday sunday
 montag dienstag mittwoch donnerstag freitag samstag sonntag
 lundi mardi mercredi jeudi vendredi samedi dimanche
 lunes martes miércoles jueves viernes sábado domingo
@@ -115,20 +118,22 @@ _ATTRIBUTES = [
 _DISLIKE = re.compile(r"\bdislikes?\b", _I)
 _NO_LONGER = re.compile(
     r"\b(?:no longer|not? .{0,60}\b(?:any ?more|any longer)|\w+n['’]t .{0,60}\b(?:any ?more|any longer)|stopped"
-    r"|gave up|quit"
+    r"|gave up|quit|(?<!is )(?<!are )used to|arrêté de"
     r"|nicht mehr|kein\w* .{0,40}mehr|ne .{0,60}\bplus|n['’]\w+ plus|ya no)\b|不再",
     _I,
 )
 _OLD_VALUE = re.compile(
-    r"\b(?:instead of|rather than|replac\w+|from|in place of|not|statt|anstatt|anstelle von|ersetzt|von|(?:mudó"
+    r"\b(?:instead of|rather than|replac\w+|from|in place of|not|dropped|renamed|retired|statt"
+    r"|anstatt|anstelle von|ersetzt|von|(?:mudó"
     r"|cambió|pasó|passée?s?) de|au lieu d[e']"
     r"|remplace|en lugar de|en vez de|reemplaza|but no longer)\s+(?P<old>[^,;.]+?)"
-    r"(?=\s+(?:to|with|by|for|in|auf|zu|durch|für|par|pour|por|para|but|as|a|à)\b|[,;.]|$)"
+    r"(?=\s+(?:to|with|by|for|in favou?r|in|auf|zu|durch|für|par|pour|por|para|but|as|a|à)\b|[,;.]|$)"
     r"|不再使?用?(?P<old2>[^，。；]+)|代替(?P<old3>[^，。；]+)",
     _I,
 )
 _CHANGE = re.compile(
-    r"\b(?:moved|switched|migrated|changed|renamed|replaced|raised|lowered|increased|reduced|extended|shortened|instead"
+    r"\b(?:moved|switched|migrated|changed|renamed|replaced|raised|lowered|increased|reduced|extended"
+    r"|shortened|bumped|pushed|dropped|retired|instead"
     r"|erhöht|gesenkt|gezogen|umgezogen|gewechselt|umgestiegen"
     r"|déménagé|passée?s?"
     r"|changé|remplacé|mudó|cambió|pasó|ahora)\b|改用|换成|搬到|改成",
@@ -142,12 +147,13 @@ _ALSO = re.compile(r"\b(?:too|also|as well|both|another|auch|aussi|también)\b|�
 # When it changed, which is no part of the value.
 _WHEN = re.compile(
     r"\s+(?:(?:since|as of|seit|depuis|desde)\s+[^,;.]+|from now on|ab (?:jetzt|sofort)"
-    rf"|(?:in|im|en)\s+{MONTH}(?:\s+\d{{4}})?)(?=[,;.]|$)",
+    rf"|(?:in|im|en)\s+{MONTH}(?:\s+\d{{4}})?)(?=[,;.]|$)"
+    r"|^(?:as of|since|from now|désormais|seit|depuis|desde)[^,]*,\s+",
     _I,
 )
 _GONE = re.compile(
-    r"\b(?:gone|left|sold|retired|dropped|removed|deleted|replaced|over|not|no longer|was|were|weg|nicht|verkauft"
-    r"|abgeschaltet|partie?s?|vendue?s?|plus|vendid[oa]s?|ya no)\b|不再",
+    r"\b(?:gone|left|sold|retired|dropped|removed|deleted|replaced|shut|over|out|not|no longer|was|were|weg|nicht"
+    r"|verkauft|verlassen|abgeschaltet|partie?s?|vendue?s?|plus|vendid[oa]s?|ya no)\b|不再",
     _I,
 )
 _ONE_AT_A_TIME = frozenset(("live", "work", "run", "place", "go", "own", "call", "end", "start", "meet", "report"))
@@ -165,7 +171,8 @@ _LEADS = re.compile(
     r"|deployed"
     r"|stored|kept|located|placed) (?:in|on|at|by|to)|(?:goes?|sent|deploys?|reports?|delivered) to|(?:owned"
     r"|maintained|led"
-    r"|managed|handled) by|called|named|(?:written|implemented) in|(?:moved|switched|migrated|changed|renamed) to"
+    r"|managed|handled) by|called|named|(?:written|implemented) in|(?:moved|switched|migrated|changed|renamed|pushed"
+    r"|bumped) to"
     r"|(?:answers?|replies|replys?|comments?|messages?|docs) in|wohnt in|lebt in|arbeitet (?:bei|für)|läuft auf"
     r"|(?:steht|liegt) (?:in|bei)|gehe?n? an|nach|habite (?:à|en)|travaille chez|hébergée? (?:chez|sur)|vive en"
     r"|trabaja en)"
@@ -184,13 +191,21 @@ _IDENTIFIERS = re.compile(
     r"^(?:bug|ticket|issue|pr|sprint|room|chapter|order|phase|migration|step|part|page|task|raum|kapitel)s?$", _I
 )
 _CONTINUES = re.compile(
-    r"\s*[\d.,;:，；。、(]|\s+(?:utc|gmt|cet|and|und|et|y|in|on|at|with|as|for|to|since|called|named|by|which|who|until|mit"
-    r"|als|seit|chez|avec|con|en|par|como|de)\b",
+    r"\s*[\d.,;:，；。、(]|\s+(?:utc|gmt|cet|and|und|et|y|in|on|at|with|as|for|to|since|called|named|by|which|who|until|under"
+    r"|through|via|namens|auf|bei|im|über|unter|nommée?|llamad[oa]|mit|als|seit|chez|avec|con|en|par|como|de)\b",
+    _I,
+)
+# What limits a statement elsewhere, and behind a whole one only adds to it: "tea, without sugar", "until 30 September".
+_ADDED = re.compile(
+    r"(?:,|\band)\s+(?:\w+ and )?(?:without|ohne|sans|sin)\b"
+    rf"|\b(?:until|bis|jusqu['’]au|hasta)\s+\d{{1,2}}\.?\s+{MONTH}",
     _I,
 )
 _REPLACES = re.compile(r"\b(?:instead|rather|statt|anstatt|lieu|lugar|vez|replac\w+)\b|代替|不再", _I)
 _WHERE = re.compile(r"\b(?:in|for|on|at|with|für|auf|bei|mit|pour|dans|avec|en|para|con)\b", _I)
 _MAX_VALUE = 3
+_MIN_SHARED = 2
+_MEASURED = re.compile(r"(?:\bis|\bist|\best|\bes|:|=|\b(?:is|are) (?:\w+ )?at)\s+$", _I)
 _MIN_FORM = 5
 _CALLED = re.compile(r"\b(?:called|named|heißt|s['’]appelle|se llama)\s+$", _I)
 _PLACE = re.compile(r"\b(in|on|at|by|to|bei|chez)\s+(?:(?:the|der|die|la|le|el)\s+)?$", _I)
@@ -283,9 +298,8 @@ def relation_of(older: str, newer: str) -> Relation | None:
 
 def _agree(one: _Claim, other: _Claim) -> bool:
     """Whether the verbs of two claims may mean the same."""
-    return (
-        not one.verbs or not other.verbs or bool(one.verbs & other.verbs) or one.verbs | other.verbs <= {"run", "place"}
-    )
+    verbs = one.verbs | other.verbs
+    return not (one.verbs and other.verbs) or bool(one.verbs & other.verbs) or any(verbs <= each for each in _ALIKE)
 
 
 def _loses(one: str, other: str) -> bool:
@@ -318,7 +332,7 @@ def _is_contained(part: _Claim, whole: _Claim) -> bool:
         begin = part.original.rstrip(" .!。")
         is_prefix = whole.original.lower().startswith(begin.lower())
         rest = whole.original[len(begin) :] if is_prefix else _text_behind(whole, count)
-        return _adds(rest) and not _LIMITS.search(rest) and not _loses(part.text, whole.text)
+        return _adds(rest) and not _LIMITS.search(_ADDED.sub("", rest)) and not _loses(part.text, whole.text)
     clauses = [_claim(clause.text) for clause in clauses_of(whole.text)]
     return len(clauses) > 1 and any(
         clause.values == part.values and _agree(part, clause) and not _loses(part.text, clause.text)
@@ -338,7 +352,8 @@ def _adds(rest: str) -> bool:
 
 
 def _is_superseded(old: _Claim, new: _Claim) -> bool:
-    if _denies(old, new) or _has_new_value(old, new) or _says_what_became_of(old, new):
+    rules = (_denies, _has_new_value, _has_new_number, _says_what_became_of)
+    if any(rule(old, new) for rule in rules):
         return True
     for match in _OLD_VALUE.finditer(new.text):
         phrase = next(group for group in match.groups() if group)
@@ -387,19 +402,24 @@ def _parts(text: str) -> list[str]:
 
 def _says_what_became_of(old: _Claim, new: _Claim) -> bool:
     """Whether the newer has another value, and says that the old one is over: "Tests run with nox, tox is gone"."""
-    first, *rest = _parts(new.text)
-    now = _claim(first)
-    head, tail = shared_ends(old.keys, now.keys)
-    before, after = (set(keys[head : len(keys) - tail]) for keys in (old.keys, now.keys))
-    farewell = [part for part in rest if _GONE.search(part) and before <= _claim(part).values]
-    return bool(head and before and after and farewell and _agree(old, now))
+    parts = [part for each in _parts(_WHEN.sub("", new.text)) for part in re.split(r"\s+(?:and|und|et|y)\s+", each)]
+    for part in parts:
+        now = _claim(part)
+        head, tail = shared_ends(old.keys, now.keys)
+        before, after = (set(keys[head : len(keys) - tail]) for keys in (old.keys, now.keys))
+        is_about_it = head or (old.verbs and old.verbs == now.verbs)
+        rest = [each for each in parts if each != part and _GONE.search(each)]
+        is_over = any(before <= _claim(each).values for each in rest)
+        if is_about_it and before and after and is_over and _agree(old, now):
+            return True
+    return False
 
 
 def _has_new_value(old: _Claim, new: _Claim, *, says_change: bool | None = None) -> bool:
     """Whether the words of both are the same but for one value, of an attribute that has one value at a time."""
     keyed = [_KEYED.fullmatch(claim.text.rstrip(" .")) for claim in (old, new)]
     if keyed[0] and keyed[1] and keyed[0]["key"].lower() == keyed[1]["key"].lower():
-        return not _is_list(keyed[0]["key"]) and old.keys != new.keys
+        return not (_is_list(keyed[0]["key"]) or old.values <= new.values or new.values <= old.values)
     if bool(_LIMITS.search(old.text)) != bool(_LIMITS.search(new.text)) or _PAST.search(old.text):
         return False
     kept = new.words
@@ -422,10 +442,31 @@ def _has_new_value(old: _Claim, new: _Claim, *, says_change: bool | None = None)
     kinds = [{word.kind for word in value} for value in values]
     # A name has no capital in scripts without them.
     has_words = any("word" in kind for kind in kinds) and (one.key.isascii() or "是" not in old.text)
-    is_named = all(_CALLED.search(text) for text in _texts_before(old, new, (one, two)))
+    texts = _texts_before(old, new, (one, two))
+    is_named = all(_CALLED.search(text) for text in texts) or (
+        old.verbs == new.verbs == {"live"}
+        and all(map(_LEADS.search, texts))
+        and one.text.istitle() == two.text.istitle()
+    )
     if (has_words and not is_named) or not (kinds[0] & kinds[1] or is_named):
         return False
     return _is_single_valued(old, new, (one, two), old.words[:head], old.words[len(old.words) - tail :] if tail else ())
+
+
+def _has_new_number(old: _Claim, new: _Claim) -> bool:
+    """Whether both say the same words in any order, and a measure or a time of one attribute differs."""
+    differ = [
+        [word for word in claim.words if _key(word) not in other.values] for claim, other in ((old, new), (new, old))
+    ]
+    if not len(differ[0]) == len(differ[1]) == 1 or len(old.values & new.values) < _MIN_SHARED:
+        return False
+    one, two = differ[0][0], differ[1][0]
+    if one.kind != two.kind or one.kind != "number" or one.unit != two.unit or not _agree(old, new):
+        return False
+    before, after = _texts_before(old, new, (one, two))
+    return bool(
+        _MEASURED.search(before) and (_MEASURED.search(after) or (_WILD in new.verbs and after.endswith("to ")))
+    )
 
 
 def _is_with_version(value: Sequence[Word]) -> bool:
@@ -465,9 +506,12 @@ def _replaces_word(old: _Claim, new: _Claim, values: tuple[Word, Word]) -> bool:
     before, after = _texts_before(old, new, values)
     if not _same_place(before, after) and _WILD not in new.verbs:
         return False
+    is_series = any({one.key, two.key} <= line for line in _SERIES)
+    if is_series and before.lower() == after.lower():
+        return True
     if not old.verbs and not (_COPULA.search(before) and (_COPULA.search(after) or _LEADS.search(after))):
         return False
-    is_related = two.key in related_words(one.key) or any({one.key, two.key} <= line for line in _SERIES)
+    is_related = is_series or two.key in related_words(one.key)
     are_names = "name" in (one.kind, two.kind) and not opposite_words(one.key) and not opposite_words(two.key)
     return is_related or (are_names and one.text.islower() == two.text.islower())
 
