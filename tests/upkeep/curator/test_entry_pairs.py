@@ -75,8 +75,16 @@ def test_a_new_value_is_recognised_in_another_wording() -> None:
         "For heron, the release host is zomuka.",
         "heron's release host is zomuka.",
         "We agreed on zomuka as the release host of heron.",
+        "fyi the release host on heron is zomuka",
+        "If anyone asks about the release host in heron, it's zomuka.",
+        "heron's release host got swapped out, it is zomuka now.",
+        "Heads up, the release host for heron is no longer badola but zomuka.",
     ):
         assert relation_of(older, newer) == "superseded", newer
-    for other in ("heron has zomuka as its search host.", "In crane the release host is called zomuka."):
+    for other in (
+        "Please remember: heron has zomuka as its search host.",
+        "heron has zomuka as its search host.",
+        "In crane the release host is called zomuka.",
+    ):
         assert relation_of(older, other) is None
     assert relation_of("heron uses badola as a host.", "heron uses zomuka as a host.") is None

@@ -15,7 +15,7 @@ from memoranda.memory.curated.operations import shared_ends
 from memoranda.search.index.related_words import opposite_words, related_words
 from memoranda.search.index.stemmer import stem
 from memoranda.support.lazy_dataclass import dataclass
-from memoranda.upkeep.curator.clauses import MONTH, Word, clauses_of, words_of
+from memoranda.upkeep.curator.clauses import MONTH, Word, clauses_of, is_filler, words_of
 from memoranda.upkeep.curator.missing_facts import missing_facts
 
 Relation = Literal["same", "contained", "contains", "superseded"]
@@ -100,7 +100,7 @@ note todo tip bug reminder hobby allergy language skill task rule idea link frie
 fact example issue important
 """
 _LISTED = frozenset(_LISTED_WORDS.split())
-_KEYED = re.compile(r"\W*(?P<key>[^\W\d][^:.;,]{0,40}):\s+(?P<value>[^:;,]{1,60})")
+_KEYED = re.compile(r"\W*(?P<key>[^\W\d][^:.;,]{0,40}):\s+(?P<value>\S+(?:\s+\S+){0,2})")
 _IN_PROJECT = re.compile(r"\s+(?:in|of|for) (?:this|the|our) (?:repo|repository|project|codebase)\b", _I)
 _ATTRIBUTE = r"(?P<attribute>[^\W\d_][\w-]*(?: [^\W\d_][\w-]*){0,2}?)"
 _EXCLUSIVE = [frozenset(map(stem, line.split())) for line in _EXCLUSIVE_WORDS.strip().splitlines()]
@@ -132,7 +132,7 @@ _OLD_VALUE = re.compile(
     _I,
 )
 _CHANGE = re.compile(
-    r"\b(?:moved|switched|migrated|changed|renamed|replaced|raised|lowered|increased|reduced|extended"
+    r"\b(?:moved|switched|migrated|changed|to change|renamed|replaced|raised|lowered|increased|reduced|extended"
     r"|shortened|bumped|pushed|dropped|retired|instead"
     r"|erhöht|gesenkt|gezogen|umgezogen|gewechselt|umgestiegen"
     r"|déménagé|passée?s?"
@@ -205,6 +205,15 @@ _REPLACES = re.compile(r"\b(?:instead|rather|statt|anstatt|lieu|lugar|vez|replac
 _WHERE = re.compile(r"\b(?:in|for|on|at|with|für|auf|bei|mit|pour|dans|avec|en|para|con)\b", _I)
 _MAX_VALUE = 3
 _MIN_SHARED = 2
+_GIVES_VALUE = re.compile(
+    r"(?:\b(?:is|it['’]s|called|named|over to|to|but|take|uses?|has|have|goes with|chose|on)|[:=])\s+$", _I
+)
+_VALUE_OF = re.compile(r"\s+(?:is (?:the|what)|as (?:the|its|their)|(?:has )?replace[sd]|takes over)\b", _I)
+_TALK_WORDS = """
+head fyi correction scrap folk decided change switched note later anyone asks ask work take goes with new week day these
+over swapped out retired dropped said what up remind know before tell told heard update updated
+"""
+_TALK = frozenset(map(stem, _TALK_WORDS.split()))
 _MEASURED = re.compile(r"(?:\bis|\bist|\best|\bes|:|=|\b(?:is|are) (?:\w+ )?at)\s+$", _I)
 _MIN_FORM = 5
 _CALLED = re.compile(r"\b(?:called|named|heißt|s['’]appelle|se llama)\s+$", _I)
@@ -352,7 +361,7 @@ def _adds(rest: str) -> bool:
 
 
 def _is_superseded(old: _Claim, new: _Claim) -> bool:
-    rules = (_denies, _has_new_value, _has_new_number, _says_what_became_of)
+    rules = (_denies, _has_new_value, _has_new_number, _has_new_name, _says_what_became_of)
     if any(rule(old, new) for rule in rules):
         return True
     for match in _OLD_VALUE.finditer(new.text):
@@ -384,7 +393,7 @@ def _denies(old: _Claim, new: _Claim) -> bool:
     """Whether the newer says that the older no longer holds: its words again, denied, or the first of them."""
     if _NO_LONGER.search(old.text) or not _NO_LONGER.search(new.text):
         return False
-    if [key for key in new.keys if key in old.values] == list(old.keys):
+    if {_key(word) for word in old.words if not _says_nothing(word)} <= new.values:
         return True
     for part in _parts(new.text):
         if _NO_LONGER.search(part):
@@ -451,6 +460,34 @@ def _has_new_value(old: _Claim, new: _Claim, *, says_change: bool | None = None)
     if (has_words and not is_named) or not (kinds[0] & kinds[1] or is_named):
         return False
     return _is_single_valued(old, new, (one, two), old.words[:head], old.words[len(old.words) - tail :] if tail else ())
+
+
+def _has_new_name(old: _Claim, new: _Claim) -> bool:
+    """Whether both name the value of one attribute, in any wording: "heron uses x as its host", "x is heron's host"."""
+    shared = [word for word in old.words if _key(word) in new.values]
+    if len(shared) < _MIN_SHARED or all(word.kind != "word" for word in shared):
+        return False
+    former = [match["old"] or "" for match in _OLD_VALUE.finditer(new.text)]
+    replaced = {key for phrase in former for key in _claim(phrase).keys}
+    one, two = (
+        [word for word in claim.words if _key(word) not in other.values and not _says_nothing(word)]
+        for claim, other in ((old, new), (new, old))
+    )
+    named = one or [word for word in old.words if _key(word) in replaced]
+    if not len(named) == len(two) == 1 or {named[0].kind, two[0].kind} - {"name", "path"}:
+        return False
+    return _is_value(old, named[0]) and _is_value(new, two[0])
+
+
+def _says_nothing(word: Word) -> bool:
+    return word.kind in ("word", "name") and (is_filler(word.key) or word.key in _TALK)
+
+
+def _is_value(claim: _Claim, word: Word) -> bool:
+    """Whether a text says of a name that something is, has or got it, or that it is something."""
+    before, _, behind = claim.text.partition(word.text)
+    is_one_of_many = re.match(r"\s+as an?\b", behind)
+    return not is_one_of_many and bool(_GIVES_VALUE.search(before) or _VALUE_OF.match(behind))
 
 
 def _has_new_number(old: _Claim, new: _Claim) -> bool:
