@@ -9,8 +9,7 @@ from memoranda.upkeep.curator.entry_pairs import find_pairs, relation_of
 @pytest.mark.slow
 def test_entries_that_are_merely_alike_are_left_alone() -> None:
     """Not one of the alike pairs of any set is touched."""
-    unseen = PAIRS.parent / "unseen"
-    for path in (PAIRS, unseen / "pairs.txt", unseen / "more_pairs.txt"):
+    for path in (PAIRS, *(PAIRS.parent / "unseen").glob("*pairs.txt")):
         assert [each.case for each in judge_pairs(path) if each.mark == "alike" and not each.right] == []
 
 

@@ -80,7 +80,7 @@ _UNITS = {
 }  # fmt: skip
 _TOKEN = re.compile(
     rf"""(?P<code>`[^`\n]+`)
-    |(?P<url>\w+://\S*[\w/])
+    |(?P<url>\w+://\S*[\w/]|[\w.+-]+@[\w-]+\.[\w.-]*\w)
     |(?P<iso>\d{{4}}-\d\d(?:-\d\d)?(?![\w-]))
     |(?P<east>\d{{4}}年\d{{1,2}}月(?:\d{{1,2}}日)?)
     |(?P<day>\b\d{{1,2}})(?:st|nd|rd|th|\.)?(?:\ (?:of|de))?\ (?P<month>{MONTH})\b
@@ -152,7 +152,9 @@ _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _CJK_STOP = frozenset(
     "的了在是有和由用为與与及把被就都也对到从等这那个们会要不没無无别勿非只仅除若如果当时候所以着过上下里中一人其他并且或"
 )
-_GERMAN = re.compile(r"\b(?:der|die|das|und|ist|nicht|wird|mit|im|dem|ein|eine|sind|bei|auf|für|von)\b", re.IGNORECASE)
+_GERMAN = re.compile(
+    r"\b(?:der|die|das|und|ist|nicht|wird|mit|im|dem|eine?|keine?n?|sind|bei|auf|für|von)\b", re.IGNORECASE
+)
 _OTHER_LANGUAGE = re.compile(
     r"\b(?:le|la|les|est|dans|avec|el|los|con|para|une?|una|chez|sont|del|usa|tous|si|pas)\b", re.IGNORECASE
 )

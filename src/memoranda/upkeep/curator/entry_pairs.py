@@ -45,7 +45,12 @@ _VERBS = {
 _CLASS_OF = {word: name for name, words in _VERBS.items() for word in words.split()}
 _CJK_WORDS = {"like": "喜欢|偏好|喜爱", "use": "使用|采用", "user": "^用户|^我(?!们)", "project": "^项目|^我们"}
 # A server runs where it is, a repository lives where it is, and a project runs on what it uses.
-_ALIKE = (frozenset(("run", "place")), frozenset(("live", "place")), frozenset(("run", "use")))
+_ALIKE = (
+    frozenset(("run", "place")),
+    frozenset(("live", "place")),
+    frozenset(("run", "use")),
+    frozenset(("take", "require")),
+)
 _WILD = "changed"
 _SUBJECTS = {
     "user": "user users i my he she nutzer benutzer utilisateur usuario",
@@ -55,6 +60,7 @@ _SUBJECT_OF = {stem(word): name for name, words in _SUBJECTS.items() for word in
 _IGNORED_WORDS = """
 please remember note always usually currently now really says said told prefer file jetzt ahora already still also just
 time times environment done date want wants should got
+directory folder roughly approximately
 """
 _IGNORED = frozenset(map(stem, _IGNORED_WORDS.split()))
 # Of each line one thing has one: a project has one package manager.
@@ -102,6 +108,10 @@ fact example issue important
 _LISTED = frozenset(_LISTED_WORDS.split())
 _KEYED = re.compile(r"\W*(?P<key>[^\W\d][^:.;,]{0,40}):\s+(?P<value>\S+(?:\s+\S+){0,2})")
 _IN_PROJECT = re.compile(r"\s+(?:in|of|for) (?:this|the|our) (?:repo|repository|project|codebase)\b", _I)
+_OF_USER = re.compile(r"\s+of (?:the )?user\b", _I)
+_PREFACE = re.compile(
+    r"^\W*(?:correction|update|fyi|heads up|note|please remember|remember)[:,]\s+|\b[ld]['’](?=\w)", _I
+)
 _ATTRIBUTE = r"(?P<attribute>[^\W\d_][\w-]*(?: [^\W\d_][\w-]*){0,2}?)"
 _EXCLUSIVE = [frozenset(map(stem, line.split())) for line in _EXCLUSIVE_WORDS.strip().splitlines()]
 # Other wordings of "The port of heron is 8080."
@@ -133,7 +143,7 @@ _OLD_VALUE = re.compile(
 )
 _CHANGE = re.compile(
     r"\b(?:moved|switched|migrated|changed|to change|renamed|replaced|raised|lowered|increased|reduced|extended"
-    r"|shortened|bumped|pushed|dropped|retired|instead"
+    r"|shortened|bumped|pushed|swapped|postponed|rescheduled|dropped|retired|instead"
     r"|erhöht|gesenkt|gezogen|umgezogen|gewechselt|umgestiegen"
     r"|déménagé|passée?s?"
     r"|changé|remplacé|mudó|cambió|pasó|ahora)\b|改用|换成|搬到|改成",
@@ -148,7 +158,7 @@ _ALSO = re.compile(r"\b(?:too|also|as well|both|another|auch|aussi|también)\b|�
 _WHEN = re.compile(
     r"\s+(?:(?:since|as of|seit|depuis|desde)\s+[^,;.]+|from now on|ab (?:jetzt|sofort)"
     rf"|(?:in|im|en)\s+{MONTH}(?:\s+\d{{4}})?)(?=[,;.]|$)"
-    r"|^(?:as of|since|from now|désormais|seit|depuis|desde)[^,]*,\s+",
+    r"|^(?:as of|since) (?:this|last|next) \w+\s+|^(?:as of|since|from now|désormais|seit|depuis|desde)[^,]*,\s+",
     _I,
 )
 _GONE = re.compile(
@@ -191,7 +201,7 @@ _IDENTIFIERS = re.compile(
     r"^(?:bug|ticket|issue|pr|sprint|room|chapter|order|phase|migration|step|part|page|task|raum|kapitel)s?$", _I
 )
 _CONTINUES = re.compile(
-    r"\s*[\d.,;:，；。、(]|\s+(?:utc|gmt|cet|and|und|et|y|in|on|at|with|as|for|to|since|called|named|by|which|who|until|under"
+    r"\s*[\d.,;:，；。、(]|\s+(?:utc|gmt|cet|and|und|et|y|in|on|at|with|as|for|to|since|called|named|by|which|who|until|because|weil|under"
     r"|through|via|namens|auf|bei|im|über|unter|nommée?|llamad[oa]|mit|als|seit|chez|avec|con|en|par|como|de)\b",
     _I,
 )
@@ -206,16 +216,25 @@ _WHERE = re.compile(r"\b(?:in|for|on|at|with|für|auf|bei|mit|pour|dans|avec|en|
 _MAX_VALUE = 3
 _MIN_SHARED = 2
 _GIVES_VALUE = re.compile(
-    r"(?:\b(?:is|it['’]s|called|named|over to|to|but|take|uses?|has|have|goes with|chose|on)|[:=])\s+$", _I
+    r"(?:\b(?:is|it['’]s|called|named|over to|to|but|take|uses?|has|have|goes with|by the name|replaced by|chose|on)"
+    r"|[:=])(?:\s+(?:now|actually))?\s+$",
+    _I,
 )
-_VALUE_OF = re.compile(r"\s+(?:is (?:the|what)|as (?:the|its|their)|(?:has )?replace[sd]|takes over)\b", _I)
+_ARTICLES = re.compile(r"(?:an?|the)\s+$", _I)
+_VALUE_OF = re.compile(
+    r"\s+(?:is (?:the|what)|as (?:the|its|their)|(?:has )?replace[sd]|takes over|has taken over)\b", _I
+)
 _TALK_WORDS = """
-head fyi correction scrap folk decided change switched note later anyone asks ask work take goes with new week day these
-over swapped out retired dropped said what up remind know before tell told heard update updated
+anybody actually today yesterday earlier way forget head fyi correction scrap folk decided change switched note later
+anyone asks ask work take goes with new week day these planned scheduled over swapped out retired dropped said what up
+remind know before tell told heard update updated
 """
 _TALK = frozenset(map(stem, _TALK_WORDS.split()))
-_MEASURED = re.compile(r"(?:\bis|\bist|\best|\bes|:|=|\b(?:is|are) (?:\w+ )?at)\s+$", _I)
+_MEASURED = re.compile(r"(?:\bis|\bist|\best|\bes|:|=|\b(?:is|are) (?:\w+ )?(?:at|for|on))\s+$", _I)
 _MIN_FORM = 5
+_ONE_OF_MANY = re.compile(
+    r"\b(?:an?|one|another|eine?n?|une?|una) [^\W\d_]+ (?:called|named|namens|nommée?|llamad[oa]) $", _I
+)
 _CALLED = re.compile(r"\b(?:called|named|heißt|s['’]appelle|se llama)\s+$", _I)
 _PLACE = re.compile(r"\b(in|on|at|by|to|bei|chez)\s+(?:(?:the|der|die|la|le|el)\s+)?$", _I)
 _AND = re.compile(r"\b(?:and|or|und|oder|et|ou|y|o)\b|[,;和]", _I)
@@ -256,9 +275,9 @@ def _claim(text: str) -> _Claim:
     verbs: set[str] = set()
     original = text
     text = re.sub(r"\btime zone\b", "timezone", re.sub(r"`([\w-]+)`", r"\1", text), flags=_I)
-    without_project = _IN_PROJECT.sub("", text)
-    subject = "" if without_project == text else "project"
-    text = without_project
+    text = _PREFACE.sub("", text)
+    subject = "project" if _IN_PROJECT.search(text) else "user" if _OF_USER.search(text) else ""
+    text = _OF_USER.sub("", _IN_PROJECT.sub("", text))
     if found := next(filter(None, (form.fullmatch(text) for form in _ATTRIBUTES)), None):
         owner = _SUBJECT_OF.get(stem(found["owner"].lower()), "")
         subject = subject or owner
@@ -361,6 +380,8 @@ def _adds(rest: str) -> bool:
 
 
 def _is_superseded(old: _Claim, new: _Claim) -> bool:
+    if _ALSO.search(new.text):
+        return False
     rules = (_denies, _has_new_value, _has_new_number, _has_new_name, _says_what_became_of)
     if any(rule(old, new) for rule in rules):
         return True
@@ -374,7 +395,8 @@ def _is_superseded(old: _Claim, new: _Claim) -> bool:
             return True
         # "My editor is vim", and "I switched from vim to helix".
         target = _claim(new.text[match.end() :]).values
-        if target and new.values <= values | target | old.values and _COPULA.search(old.text.partition(phrase)[0]):
+        before = next(old.text[: word.at] for word in old.words if {word.key, _key(word)} & values)
+        if target and new.values <= values | target | old.values and _GIVES_VALUE.search(_ARTICLES.sub("", before)):
             return True
     dated = _WHEN.sub("", new.text)
     return dated != new.text and _has_new_value(old, _claim(dated), says_change=_says_change(new))
@@ -386,7 +408,7 @@ def _changes(new: _Claim) -> bool:
 
 def _says_change(new: _Claim) -> bool:
     """Whether the newer says that something is not as it was."""
-    return bool(_SAYS_NOW.search(new.text) or _changes(new)) and not _ALSO.search(new.text)
+    return bool(_SAYS_NOW.search(new.text) or _changes(new))
 
 
 def _denies(old: _Claim, new: _Claim) -> bool:
@@ -467,16 +489,16 @@ def _has_new_name(old: _Claim, new: _Claim) -> bool:
     shared = [word for word in old.words if _key(word) in new.values]
     if len(shared) < _MIN_SHARED or all(word.kind != "word" for word in shared):
         return False
-    former = [match["old"] or "" for match in _OLD_VALUE.finditer(new.text)]
-    replaced = {key for phrase in former for key in _claim(phrase).keys}
     one, two = (
         [word for word in claim.words if _key(word) not in other.values and not _says_nothing(word)]
         for claim, other in ((old, new), (new, old))
     )
-    named = one or [word for word in old.words if _key(word) in replaced]
-    if not len(named) == len(two) == 1 or {named[0].kind, two[0].kind} - {"name", "path"}:
+    if not one and (_changes(new) or _OLD_VALUE.search(new.text)):
+        # The newer one names the old value, too.
+        one = [word for word in old.words if word.kind in ("name", "path") and _is_value(old, word)]
+    if not len(one) == len(two) == 1 or {one[0].kind, two[0].kind} - {"name", "path"}:
         return False
-    return _is_value(old, named[0]) and _is_value(new, two[0])
+    return _is_value(old, one[0]) and _is_value(new, two[0])
 
 
 def _says_nothing(word: Word) -> bool:
@@ -493,12 +515,13 @@ def _is_value(claim: _Claim, word: Word) -> bool:
 def _has_new_number(old: _Claim, new: _Claim) -> bool:
     """Whether both say the same words in any order, and a measure or a time of one attribute differs."""
     differ = [
-        [word for word in claim.words if _key(word) not in other.values] for claim, other in ((old, new), (new, old))
+        [word for word in claim.words if _key(word) not in other.values and not _says_nothing(word)]
+        for claim, other in ((old, new), (new, old))
     ]
     if not len(differ[0]) == len(differ[1]) == 1 or len(old.values & new.values) < _MIN_SHARED:
         return False
     one, two = differ[0][0], differ[1][0]
-    if one.kind != two.kind or one.kind != "number" or one.unit != two.unit or not _agree(old, new):
+    if one.kind != two.kind or one.kind not in ("number", "date") or one.unit != two.unit or not _agree(old, new):
         return False
     before, after = _texts_before(old, new, (one, two))
     return bool(
@@ -554,8 +577,9 @@ def _replaces_word(old: _Claim, new: _Claim, values: tuple[Word, Word]) -> bool:
 
 
 def _is_two_things(claim: _Claim, value: Sequence[Word]) -> bool:
-    """Whether a value says what and where: "100 in Python" and "80 in Markdown" both hold."""
-    return bool(_WHERE.search(claim.text[value[0].at : value[-1].at]))
+    """Whether both values may hold: "100 in Python" and "80 in Markdown", "a brother named Ben" and "… named Tom"."""
+    is_one_of_many = _ONE_OF_MANY.search(claim.text[: value[0].at])
+    return bool(is_one_of_many or _WHERE.search(claim.text[value[0].at : value[-1].at]))
 
 
 def _exclude_each_other(one: Word, two: Word) -> bool:
