@@ -137,6 +137,13 @@ amount value kind type sort wish wishes hold holds held time times moreover own 
 belong live lives
 """
 _FILLERS = frozenset(map(stem, _FILLER_WORDS.split()))
+# First names that are also words: with a capital, they are names also where a sentence starts.
+_FIRST_NAME_WORDS = """
+tom mark frank jack bill rose grace max art rob sue pat drew ruby amber dawn joy hope faith harry peter ben sam dan
+ken ray jay rex cliff dean dale glen grant guy heath jean lance miles nick norm ted tony victor wade eve ivy lily iris
+daisy dick penny sandy terry kim lee chuck gene russell warren curtis jordan chase hunter carol
+"""
+_FIRST_NAMES = frozenset(_FIRST_NAME_WORDS.split())
 _EMPHASIS = frozenset({"not", "never", "only", "no", "and", "or", "all", "must", "do", "if", "any"})
 _SPELLINGS = {
     stem(word): stem(words.split()[0])
@@ -287,7 +294,7 @@ def _is_name(text: str, lower: str, key: str, *, language: str, starts: bool) ->
     bare = re.sub(r"['’]s?$", "", text)
     if len(bare) > 1 and (bare.isupper() or any(char.isdigit() for char in bare) or re.search(r"[a-z][A-Z]", bare)):
         return True
-    known = is_filler(key) or is_known(key)
+    known = lower not in _FIRST_NAMES and (is_filler(key) or is_known(key))
     if not bare[0].isupper():
         return language == "en" and lower.isascii() and len(lower) > 2 and not known
     # German writes every noun with a capital.
