@@ -77,6 +77,7 @@ def test_a_new_value_is_recognised_in_another_wording() -> None:
         "fyi the release host on heron is zomuka",
         "If anyone asks about the release host in heron, it's zomuka.",
         "heron's release host got swapped out, it is zomuka now.",
+        "As of the week of 2026-11-16 heron has a new release host: zomuka.",
         "Heads up, the release host for heron is no longer badola but zomuka.",
     ):
         assert relation_of(older, newer) == "superseded", newer

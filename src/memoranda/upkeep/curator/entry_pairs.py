@@ -493,6 +493,9 @@ def _has_new_name(old: _Claim, new: _Claim) -> bool:
         [word for word in claim.words if _key(word) not in other.values and not _says_nothing(word)]
         for claim, other in ((old, new), (new, old))
     )
+    if not any(word.kind == "date" for word in one):
+        # The day of the change.
+        two = [word for word in two if word.kind != "date"]
     if not one and (_changes(new) or _OLD_VALUE.search(new.text)):
         # The newer one names the old value, too.
         one = [word for word in old.words if word.kind in ("name", "path") and _is_value(old, word)]
