@@ -95,7 +95,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def _own_directory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Cut a test off from the settings of whoever runs it; the path of its directory, which most tests do not need.
+    """Cut a test off from the settings of its user; the path of its directory, which most tests do not need.
 
     So it is not made here. One fixture does all that every test needs: each takes a quarter of a millisecond.
     """

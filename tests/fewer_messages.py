@@ -1,7 +1,7 @@
 """Fewer messages from a process that runs tests to the one that prints: one per test that passed, instead of five.
 
-pytest-xdist also sends that a test starts, that it is over, and that its fixtures were made and torn down. Nobody reads
-that, and it takes both processes together as long as a small test.
+pytest-xdist also sends that a test starts, that it is over, and that its fixtures were made and torn down. No report
+needs that, and it takes both processes together as long as a small test.
 """
 
 from typing import Any

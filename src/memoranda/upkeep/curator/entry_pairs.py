@@ -112,19 +112,7 @@ _OF_USER = re.compile(r"\s+of (?:the )?user\b", _I)
 _PREFACE = re.compile(
     r"^\W*(?:correction|update|fyi|heads up|note|please remember|remember)[:,]\s+|\b[ld]['’](?=\w)", _I
 )
-_ATTRIBUTE = r"(?P<attribute>[^\W\d_][\w-]*(?: [^\W\d_][\w-]*){0,2}?)"
 _EXCLUSIVE = [frozenset(map(stem, line.split())) for line in _EXCLUSIVE_WORDS.strip().splitlines()]
-# Other wordings of "The port of heron is 8080."
-_ATTRIBUTES = [
-    re.compile(form.format(owner=r"(?P<owner>[^\s,]+)", value=r"(?P<value>[^\s,;]+?)", attribute=_ATTRIBUTE), _I)
-    for form in (
-        r"(?:for|in) {owner},? the {attribute} is (?:called |named )?{value}\.?",
-        r"{owner} uses {value} as (?:its|their|the) {attribute}\.?",
-        r"{owner} has {value} as (?:its |their |the )?{attribute}\.?",
-        r"(?:the )?{owner}['’]s {attribute} is (?:called |named )?{value}\.?",
-        r"we (?:agreed on|chose|decided on|settled on) {value} as the {attribute} (?:of|in|for) {owner}\.?",
-    )
-]
 _DISLIKE = re.compile(r"\bdislikes?\b", _I)
 _NO_LONGER = re.compile(
     r"\b(?:no longer|not? .{0,60}\b(?:any ?more|any longer)|\w+n['’]t .{0,60}\b(?:any ?more|any longer)|stopped"
@@ -225,9 +213,9 @@ _VALUE_OF = re.compile(
     r"\s+(?:is (?:the|what)|as (?:the|its|their)|(?:has )?replace[sd]|takes over|has taken over)\b", _I
 )
 _TALK_WORDS = """
-anybody actually today yesterday earlier way forget head fyi correction scrap folk decided change switched note later
-anyone asks ask work take goes with new week day these planned scheduled over swapped out retired dropped said what up
-remind know before tell told heard update updated
+agreed chose settled anybody actually today yesterday earlier way forget head fyi correction scrap folk decided change
+switched note later anyone asks ask work take goes with new week day these planned scheduled over swapped out retired
+dropped said what up remind know before tell told heard update updated
 """
 _TALK = frozenset(map(stem, _TALK_WORDS.split()))
 _MEASURED = re.compile(r"(?:\bis|\bist|\best|\bes|:|=|\b(?:is|are) (?:\w+ )?(?:at|for|on))\s+$", _I)
@@ -257,9 +245,8 @@ _LIMITS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """An entry as its words in order, who or what it is about, and the classes of its verbs; `text` is plainer."""
+    """An entry as its words in order, who or what it is about, and the classes of its verbs."""
 
-    original: str
     text: str
     words: tuple[Word, ...]
     subject: str
@@ -273,15 +260,10 @@ class _Claim:
 
 def _claim(text: str) -> _Claim:
     verbs: set[str] = set()
-    original = text
     text = re.sub(r"\btime zone\b", "timezone", re.sub(r"`([\w-]+)`", r"\1", text), flags=_I)
     text = _PREFACE.sub("", text)
     subject = "project" if _IN_PROJECT.search(text) else "user" if _OF_USER.search(text) else ""
     text = _OF_USER.sub("", _IN_PROJECT.sub("", text))
-    if found := next(filter(None, (form.fullmatch(text) for form in _ATTRIBUTES)), None):
-        owner = _SUBJECT_OF.get(stem(found["owner"].lower()), "")
-        subject = subject or owner
-        text = f"The {found['attribute']}{'' if owner else ' of ' + found['owner']} is {found['value']}."
     text = _DISLIKE.sub("does not like", text)
     for name, pattern in _CJK_WORDS.items():
         if re.search(pattern, text):
@@ -301,7 +283,7 @@ def _claim(text: str) -> _Claim:
             words.append(word._replace(key=key))
     if _CHANGE.search(text):
         verbs.add(_WILD)
-    return _Claim(original, text, tuple(words), subject, frozenset(verbs), tuple(_key(word) for word in words))
+    return _Claim(text, tuple(words), subject, frozenset(verbs), tuple(_key(word) for word in words))
 
 
 def _key(word: Word) -> str:
@@ -357,9 +339,9 @@ def _is_contained(part: _Claim, whole: _Claim) -> bool:
     if count >= len(whole.keys) or part.verbs - whole.verbs or _WILD in whole.verbs:
         return False
     if whole.keys[:count] == part.keys:
-        begin = part.original.rstrip(" .!。")
-        is_prefix = whole.original.lower().startswith(begin.lower())
-        rest = whole.original[len(begin) :] if is_prefix else _text_behind(whole, count)
+        begin = part.text.rstrip(" .!。")
+        is_prefix = whole.text.lower().startswith(begin.lower())
+        rest = whole.text[len(begin) :] if is_prefix else _text_behind(whole, count)
         return _adds(rest) and not _LIMITS.search(_ADDED.sub("", rest)) and not _loses(part.text, whole.text)
     clauses = [_claim(clause.text) for clause in clauses_of(whole.text)]
     return len(clauses) > 1 and any(
