@@ -60,6 +60,29 @@ def test_addresses_are_links_that_say_where_they_lead() -> None:
         assert "<a" not in render_markdown(f"[x]({target})")
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        "{}",
+        "```\n{}\n```",
+        "~~~html\n{}",
+        "`{}`",
+        "**{}**",
+        "# {}",
+        "- {}",
+        "1. {}",
+        "> {}",
+        "a|b\n-|-\n{}|c",
+        "[{}](https://a.b)",
+    ],
+)
+def test_html_is_shown_as_it_was_written_wherever_it_stands(form: str) -> None:
+    """Also in a block of code, whose text no other rule reads."""
+    shown = render_markdown(form.format("<script>alert(1)</script>"))
+    assert "<script" not in shown
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown
+
+
 def test_an_image_is_not_loaded() -> None:
     """It becomes a link with its description."""
     shown = render_markdown("![the plan](https://heron.example/x.png)")
