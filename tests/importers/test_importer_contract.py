@@ -12,7 +12,7 @@ import pytest
 from memoranda.importers.importer import Importer
 from memoranda.importers.source_files import MAX_LINE_BYTES
 from memoranda.importers.sources import SOURCES
-from memoranda.importers.undo import ImportHistory
+from memoranda.importers.undo import ImportHistory, UndoReport
 from tests.cases import cases
 from tests.importers.import_home import Home
 from tests.importers.samples import Sample
@@ -78,13 +78,17 @@ def _grow(sample: Sample, files: Path) -> int:
 
 
 def _import(home: Home, sample: Sample, files: Path, import_id: str | None = None) -> int:
-    """Import with an id, as the command does; returns how many messages and items are new."""
+    """Import with an id, as the command does; returns how many messages, items and states are new."""
     reader = SOURCES[sample.source].load()
     importer = Importer(home.root, home.store, import_id=import_id)
     try:
         return importer.apply(reader, reader.scan(files)).new
     finally:
         importer.close()
+
+
+def _removed(report: UndoReport) -> int:
+    return report.messages + len(report.items) + report.states
 
 
 def _exported(home: Home) -> str:
@@ -162,10 +166,9 @@ def test_undo_leaves_the_record_as_it_was(sample: Sample, files: Path, home: Hom
     history = ImportHistory(home.root, home.store)
     assert [logged.id for logged in history.imports()] == ["second", "first"]
     preview, undone = history.preview("second"), history.undo("second")
-    assert (preview.messages + len(preview.items), undone.messages + len(undone.items)) == (added, added)
+    assert (_removed(preview), _removed(undone)) == (added, added)
     assert _exported(home) == first
-    undone = history.undo("first")
-    assert undone.messages + len(undone.items) == sample.messages
+    assert _removed(history.undo("first")) == sample.messages
     assert _exported(home) == empty
     history.close()
     assert _import(home, sample, files, "third") == sample.messages + added

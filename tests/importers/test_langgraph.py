@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import shutil
 import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
@@ -11,18 +12,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.importers.importer import Importer
-from memoranda.importers.memory_programs.langgraph import LangGraph, read_msgpack
+from memoranda.importers.memory_programs.langgraph import LangGraph, split_checkpoint
 from memoranda.importers.undo import ImportHistory
+from memoranda.memory.checkpoints.store import CheckpointStore, open_checkpoints
 from memoranda.memory.record.scope import Scope
 from tests.cases import cases
 from tests.importers.import_home import Home
+from tests.importers.samples import FOLDER
 
 
 @given(st.binary(max_size=300))
 def test_bytes_that_are_no_msgpack_raise_only_value_errors(data: bytes) -> None:
     """So that a damaged checkpoint is one problem."""
     with suppress(ValueError):
-        read_msgpack(data)
+        split_checkpoint(data)
+    with suppress(ValueError):
+        split_checkpoint(b"\x81\xaechannel_values\x81\xa1m" + data)
 
 
 @cases(
@@ -37,13 +42,23 @@ def test_bytes_that_are_no_msgpack_raise_only_value_errors(data: bytes) -> None:
 def test_hostile_bytes_are_refused(data: bytes) -> None:
     """Depth and length are checked before anything is built."""
     with pytest.raises(ValueError, match="damaged MessagePack"):
-        read_msgpack(data)
+        split_checkpoint(b"\x81\xa1a" + data)
 
 
 def test_an_object_is_its_fields() -> None:
     """Module, class and method are names in the data and nothing else."""
     described = b"\x94\xa2os\xa6system\x81\xa1a\x01\xa3run"
-    assert read_msgpack(b"\xc7" + bytes([len(described)]) + b"\x05" + described) == {"a": 1}
+    extension = b"\xc7" + bytes([len(described)]) + b"\x05" + described
+    assert split_checkpoint(b"\x81\xa1s" + extension).content == {"s": {"a": 1}}
+
+
+def test_the_value_of_a_channel_is_stored_as_the_bytes_of_its_checkpoint() -> None:
+    """What remains is the state, still MessagePack; nothing is encoded anew."""
+    value = b"\x92\xa2hi\xcd\x00\x07"
+    found = split_checkpoint(b"\x83\xa1v\x04\xaechannel_values\x81\xa1m" + value + b"\xa2id\xa1x")
+    assert found.content == {"v": 4, "channel_values": {"m": ["hi", 7]}, "id": "x"}
+    assert found.values == {"m": ("msgpack", value)}
+    assert found.state == ("msgpack", b"\xde\x00\x02\xa1v\x04\xa2id\xa1x")
 
 
 def test_checkpoints_of_older_and_unsafe_formats(tmp_path: Path) -> None:
@@ -99,6 +114,33 @@ def test_an_item_stays_an_item_until_the_import_is_undone(
     assert store.items.list_items() == []
     with closing(Importer(home.root, store, import_id="second")) as importer:
         assert importer.apply(reader, reader.scan(file)).kept_items == 1
+
+
+@pytest.mark.parametrize("record", ["file", "server"])
+def test_the_states_of_threads_are_checkpoints_until_the_import_is_undone(
+    tmp_path: Path, record: str, request: pytest.FixtureRequest
+) -> None:
+    """They belong to the user who imports; a damaged one is a problem, and the others are imported."""
+    url = request.getfixturevalue("postgres_url") if record == "server" else ""
+    home, file = Home(tmp_path / "home", url), tmp_path / "checkpoints.sqlite"
+    shutil.copy(FOLDER / "langgraph" / "checkpoints.sqlite", file)
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute(
+            "UPDATE checkpoints SET checkpoint = x'81' WHERE rowid = (SELECT max(rowid) FROM checkpoints)"
+        )
+    store, reader = home.store.scoped(Scope.of("ann")), LangGraph()
+    with closing(Importer(home.root, store, import_id="first")) as importer:
+        assert importer.plan(reader, reader.scan(file)).states == 8
+        done = importer.apply(reader, reader.scan(file))
+        assert (done.states, len(done.problems)) == (8, 1)
+    with closing(open_checkpoints(home.root, url)) as database, closing(ImportHistory(home.root, store)) as history:
+        stored = {user: CheckpointStore(database, user) for user in ("ann", "ben")}
+        found = list(stored["ann"].iter_checkpoints())
+        assert len(found) == 8 and sum(len(each.writes) for each in found) > 8
+        assert list(stored["ben"].iter_checkpoints()) == []
+        assert [logged.states for logged in history.imports()] == [8]
+        assert (history.preview("first").states, history.undo("first").states) == (8, 8)
+        assert list(stored["ann"].iter_checkpoints()) == []
 
 
 def test_of_an_item_here_and_in_a_file_the_later_one_stays(tmp_path: Path) -> None:

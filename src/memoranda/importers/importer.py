@@ -11,7 +11,7 @@ a family: messages that a related session already has stay there, and the new se
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from memoranda.importers.source_files import leads_out, prefix_digest
 from memoranda.importers.state.log import ImportRecorder, is_import_of
 from memoranda.importers.state.store import ImportState, ItemState
 from memoranda.importers.summary import ImportSummary
+from memoranda.importers.thread_states import ThreadStates
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore
@@ -69,6 +70,7 @@ class Importer:
         With an `import_id`, what `apply` adds can be undone under this id. `curated` is the memory that gets the
         proposals of readers; without one there are none.
         """
+        self._root = root
         # The owner of a home may import what other users said in a gateway; the record keeps it with those users.
         self._store = store if store.scope.user is not None else store.scoped(Scope.everyone())
         self._state = state_of_store(root, store, rescan=rescan)
@@ -80,16 +82,18 @@ class Importer:
     def plan(self, reader: ConversationReader, items: Sequence[ImportItem]) -> ImportSummary:
         """Return what an import would do; writes nothing."""
         proposals = ProposalWriter(self._curated, None, rescan=self._state.rescan)
-        return self._run(reader, items, PreviewWriter(self._store, self._state), proposals)
+        with closing(ThreadStates(self._root, self._store)) as states:
+            return self._run(reader, items, PreviewWriter(self._store, self._state, states), proposals)
 
     def apply(self, reader: ConversationReader, items: Sequence[ImportItem]) -> ImportSummary:
         """Import everything that is new; it is durable when this returns."""
         settle_killed_imports(self._store, self._state)
         recorder = ImportRecorder(self._state.log, reader.name, self._import_id, self._store.messages.last_message_id)
-        writer = RecordWriter(reader.name, self._store, self._state, self._project, recorder)
         proposals = ProposalWriter(self._curated, recorder, rescan=self._state.rescan)
-        summary = self._run(reader, items, writer, proposals)
-        writer.finish()
+        with closing(ThreadStates(self._root, self._store, recorder)) as states:
+            writer = RecordWriter(reader.name, self._store, self._state, states, self._project, recorder)
+            summary = self._run(reader, items, writer, proposals)
+        recorder.finish()
         self._state.forget_content([name for name, result in summary.sessions.items() if result == "deleted"])
         return summary
 

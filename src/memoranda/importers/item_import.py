@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, fields, replace
 from enum import Enum, auto
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from memoranda.importers.chat_messages import parse_timestamp
 from memoranda.importers.proposals import ProposalWriter
@@ -14,6 +14,7 @@ from memoranda.importers.reader_protocol import (
     ImportedItem,
     ImportedMessage,
     ImportedProposal,
+    ImportedState,
     ImportItem,
     Problem,
     ReadEvent,
@@ -27,6 +28,9 @@ from memoranda.memory.record.store import SessionStore
 from memoranda.search.index.message_text import TOOL_OF_SERVER
 from memoranda.support.canonical_text import digest, unstorable_character
 from memoranda.support.lazy_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from memoranda.memory.checkpoints.store import StoredCheckpoint
 
 # A batch is written when it reaches either limit.
 _MAX_BATCH_MESSAGES = 500
@@ -79,6 +83,8 @@ class ItemImport:
         self._summary = summary
         self._batches: dict[str, _Batch] = {}
         self._kept: list[ImportedItem] = []
+        self._states: list[StoredCheckpoint] = []
+        self._refused_states: dict[str, str] = {}
         self._current: str | None = None
         self._seen = set(seen_before)
         # Sessions whose own messages have started, so no copied prefix follows.
@@ -99,6 +105,8 @@ class ItemImport:
                 case ImportedItem():
                     self._kept.append(event)
                     self._count += 1
+                case ImportedState():
+                    self._add_state(event.checkpoint)
                 case ImportedProposal():
                     self._propose(event)
                 case Problem():
@@ -173,6 +181,20 @@ class ItemImport:
         self._count += 1
         self._characters += _approximate_chars(message)
 
+    def _add_state(self, checkpoint: "StoredCheckpoint") -> None:
+        """Add a state to the next batch, unless its conversation was deleted or edited here: it repeats all of it."""
+        name = self._current or ""
+        if name not in self._refused_states:
+            deleted = self._is_deleted(name, self._batches[name].conversation)
+            edited = not deleted and self._store.import_undo.is_edited(name)
+            self._refused_states[name] = "deleted" if deleted else "edited" if edited else ""
+        if reason := self._refused_states[name]:
+            self._summary.skipped[f"state of a conversation that was {reason} here"] += 1
+            return
+        self._states.append(checkpoint)
+        self._count += 1
+        self._characters += len(checkpoint.state.data) + sum(len(value.data) for value in checkpoint.values.values())
+
     def _write_batches(self, *, done: bool) -> None:
         """Write every batch, and then record how far the item was read."""
         for session_id, batch in self._batches.items():
@@ -183,6 +205,10 @@ class ItemImport:
             self._summary.add_problem(self._item, problem)
         self._summary.kept_items += added
         self._summary.kept_items_known += len(kept) - len(problems) - added
+        states, self._states = self._states, []
+        new = self._writer.write_states(states)
+        self._summary.states += new
+        self._summary.states_known += len(states) - new
         # A reader that returns to another session yields its conversation again.
         self._batches = {name: batch for name, batch in self._batches.items() if name == self._current}
         self._count = self._characters = 0

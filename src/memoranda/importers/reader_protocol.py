@@ -15,11 +15,14 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from memoranda.memory.curated.settings import Target
 from memoranda.memory.record.transfer.imports import MessageState
 from memoranda.support.lazy_dataclass import dataclass
+
+if TYPE_CHECKING:
+    from memoranda.memory.checkpoints.store import StoredCheckpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,12 @@ class ImportedItem:
     expires_at: float | None = None
 
 
+class ImportedState(NamedTuple):
+    """The state of a graph after a step of the conversation before it, from which our checkpointer continues."""
+
+    checkpoint: "StoredCheckpoint"
+
+
 @dataclass(frozen=True, slots=True)
 class ImportedProposal:
     """A text that the other program shows to its agent in every prompt: a proposal for curated memory.
@@ -126,7 +135,16 @@ class Skipped:
     label: str
 
 
-ReadEvent = ImportedConversation | ImportedMessage | ImportedItem | ImportedProposal | Problem | Skipped | Checkpoint
+ReadEvent = (
+    ImportedConversation
+    | ImportedMessage
+    | ImportedItem
+    | ImportedState
+    | ImportedProposal
+    | Problem
+    | Skipped
+    | Checkpoint
+)
 
 
 class ConversationReader(Protocol):

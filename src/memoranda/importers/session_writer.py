@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from memoranda.errors import SessionError
 from memoranda.importers.reader_protocol import (
@@ -17,6 +17,7 @@ from memoranda.importers.reader_protocol import (
 from memoranda.importers.source_files import prefix_digest
 from memoranda.importers.state.log import ImportRecorder, user_ending
 from memoranda.importers.state.store import ImportState, ItemState, SeenSession
+from memoranda.importers.thread_states import ThreadStates
 from memoranda.memory.record.message_rows import encode
 from memoranda.memory.record.passages import FORGOTTEN
 from memoranda.memory.record.scope import Scope
@@ -27,6 +28,9 @@ from memoranda.memory.record.transfer.items import ITEM
 from memoranda.support.canonical_text import digest, unstorable_character
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.projects import is_path, project_at
+
+if TYPE_CHECKING:
+    from memoranda.memory.checkpoints.store import StoredCheckpoint
 
 # Leaves room for a number at the end, for a title that is already in use.
 _MAX_TITLE_CHARS = MAX_TITLE_CHARS - 20
@@ -72,6 +76,10 @@ class SessionWriter(Protocol):
         """Write what is new or newer than ours; return how many are, and which could not be written."""
         ...
 
+    def write_states(self, found: Sequence["StoredCheckpoint"]) -> int:
+        """Write the states of threads that are not here yet; return how many these are."""
+        ...
+
     def set_title(self, incoming: IncomingSession) -> str | None:
         """Give a session its title; return the actual title if it differs."""
         ...
@@ -86,9 +94,10 @@ class SessionWriter(Protocol):
 class _SeenSessions:
     """The sessions that this import and earlier ones have seen."""
 
-    def __init__(self, store: SessionStore, state: ImportState) -> None:
+    def __init__(self, store: SessionStore, state: ImportState, states: ThreadStates) -> None:
         self._store = store
         self._state = state
+        self.write_states = states.add
         self._seen: dict[str, SeenSession] = {}
         self._families: dict[str, dict[str, None]] = {}
 
@@ -132,8 +141,8 @@ class _SeenSessions:
 class PreviewWriter(_SeenSessions):
     """A writer that only counts."""
 
-    def __init__(self, store: SessionStore, state: ImportState) -> None:
-        super().__init__(store, state)
+    def __init__(self, store: SessionStore, state: ImportState, states: ThreadStates) -> None:
+        super().__init__(store, state, states)
         # Hashes instead of names: about sixty bytes for each message that would be new.
         self._counted: set[int] = set()
         self._titles: Counter[str] = Counter()
@@ -198,11 +207,12 @@ class RecordWriter(_SeenSessions):
         source: str,
         store: SessionStore,
         state: ImportState,
+        states: ThreadStates,
         project: Callable[[str], str | None],
         recorder: ImportRecorder,
     ) -> None:
         """`recorder` logs what is added, so that it can be undone."""
-        super().__init__(store, state)
+        super().__init__(store, state, states)
         self._source = source
         self._project = project
         self._recorder = recorder
@@ -281,10 +291,6 @@ class RecordWriter(_SeenSessions):
         self._state.save_item(self._source, item, item_state, self._seen.values(), self._recorder.take_parts())
         self._seen.clear()
         self._families.clear()
-
-    def finish(self) -> None:
-        """End the import, after the last item."""
-        self._recorder.finish()
 
     def _prepare(self, incoming: IncomingSession, timestamps: Sequence[float]) -> None:
         """Create the session, or set the model that it does not have yet."""

@@ -36,6 +36,9 @@ class ImportSummary:
     kept_items: int = 0
     """How many values became items; `items` are the files of the source."""
     kept_items_known: int = 0
+    states: int = 0
+    """How many states of a framework's threads are new."""
+    states_known: int = 0
     sessions: dict[str, SessionResult] = field(default_factory=dict)
     skipped: Counter[str] = field(default_factory=Counter)
     renamed: dict[str, str] = field(default_factory=dict)
@@ -63,8 +66,8 @@ class ImportSummary:
 
     @property
     def new(self) -> int:
-        """How many messages, items and proposals are new."""
-        return self.messages + self.kept_items + self.proposals["new"]
+        """How many messages, items, states and proposals are new."""
+        return self.messages + self.kept_items + self.states + self.proposals["new"]
 
     def add_proposal(self, origin: str, status: str, reason: str) -> None:
         """Count a text that was offered for curated memory; `reason` says why it was refused."""
@@ -96,6 +99,8 @@ class ImportSummary:
         self.messages_known += later.messages_known
         self.kept_items += later.kept_items
         self.kept_items_known += later.kept_items_known
+        self.states += later.states
+        self.states_known += later.states_known
         for session_id, result in later.sessions.items():
             self.set_result(session_id, result)
         self.skipped += later.skipped
@@ -132,6 +137,8 @@ class ImportSummary:
             "messages_known": self.messages_known,
             "items": self.kept_items,
             "items_known": self.kept_items_known,
+            "states": self.states,
+            "states_known": self.states_known,
             "set_aside": dict(sorted(self.skipped.items())),
             "renamed": self.renamed,
             "detached": self.detached,

@@ -8,6 +8,7 @@ from typing import Any
 from memoranda.importers.importer import settle_killed_imports, state_of_store
 from memoranda.importers.proposals import UndoneProposals, find_proposals, withdraw
 from memoranda.importers.state.log import ImportPart, LoggedImport
+from memoranda.importers.thread_states import ThreadStates
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore
@@ -25,6 +26,9 @@ class UndoReport:
     items: Sequence[str] = ()
     """The items from which the version of the import is removed."""
     items_kept: int = 0
+    states: int = 0
+    """How many states of threads are removed; those of a thread that continues here are kept."""
+    states_kept: int = 0
 
     @property
     def removed(self) -> list[UndoneSession]:
@@ -45,7 +49,8 @@ class UndoReport:
     @property
     def has_work(self) -> bool:
         """Whether something would be removed."""
-        return bool(self.messages or self.removed or self.shortened or self.proposals.pending or self.items)
+        found = self.messages or self.removed or self.shortened or self.proposals.pending or self.items or self.states
+        return bool(found)
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as JSON-like values."""
@@ -57,6 +62,8 @@ class UndoReport:
             "sessions_deleted_before": sum(session.reason == "missing" for session in self.sessions),
             "items_removed": len(self.items),
             "items_kept": self.items_kept,
+            "states_removed": self.states,
+            "states_kept": self.states_kept,
             "proposals_withdrawn": [proposal.id for proposal in self.proposals.pending],
             "proposals_decided": self.proposals.decided,
             "kept": [{"session": session.session_id, "reason": session.reason} for session in self.kept],
@@ -72,8 +79,10 @@ class ImportHistory:
         # As for an import: the owner of a home imports the sessions of its users, too.
         self._store = store if store.scope.user is not None else store.scoped(Scope.everyone())
         self._state = state_of_store(root, store)
+        self._states = ThreadStates(root, store)
 
     def close(self) -> None:
+        self._states.close()
         self._state.close()
 
     def imports(self) -> list[LoggedImport]:
@@ -83,7 +92,8 @@ class ImportHistory:
     def preview(self, import_id: str) -> UndoReport:
         """Return what undoing an import would remove; writes nothing."""
         sessions = self._store.import_undo.preview(self._added(import_id))
-        return UndoReport(import_id, sessions, self._proposals(import_id), *self._remove_items(import_id, preview=True))
+        items, states = self._remove_items(import_id, preview=True), self._remove_states(import_id, preview=True)
+        return UndoReport(import_id, sessions, self._proposals(import_id), *items, *states)
 
     def undo(self, import_id: str) -> UndoReport:
         """Remove what an import added, and read its files again in the next import.
@@ -94,12 +104,13 @@ class ImportHistory:
         added = self._added(import_id)
         planned = self.preview(import_id)
         changed = [session.session_id for session in (*planned.removed, *planned.shortened)]
-        sources = next(logged.sources for logged in self.imports() if logged.id == import_id) if planned.items else ()
+        without_session = planned.items or planned.states
+        sources = next(logged.sources for logged in self.imports() if logged.id == import_id) if without_session else ()
         # First: without this state a file is only read again. With it, what was removed would never return.
         self._state.reread(changed, [session.session_id for session in planned.removed], sources)
         withdraw(self._curated, planned.proposals)
-        items = self._remove_items(import_id)
-        report = UndoReport(import_id, self._store.import_undo.remove(added), planned.proposals, *items)
+        items, states = self._remove_items(import_id), self._remove_states(import_id)
+        report = UndoReport(import_id, self._store.import_undo.remove(added), planned.proposals, *items, *states)
         kept = {session.session_id for session in report.kept}
         self._state.log.remove_parts(
             import_id,
@@ -116,6 +127,12 @@ class ImportHistory:
         began = next((logged.began for logged in self.imports() if logged.id == import_id), 0.0)
         removed = self._store.item_transfer.remove_versions(written, began, preview=preview) if written else []
         return removed, len(written) - len(removed)
+
+    def _remove_states(self, import_id: str, *, preview: bool = False) -> tuple[int, int]:
+        """Remove the checkpoints that an import stored; return how many, and how many stay."""
+        stored = self._state.log.states(import_id)
+        removed = self._states.remove(stored, preview=preview)
+        return removed, len(stored) - removed
 
     def _proposals(self, import_id: str) -> UndoneProposals:
         return find_proposals(self._curated, self._state.log.proposals(import_id))

@@ -15,7 +15,7 @@ class Sample:
 
     source: str
     messages: int
-    """How many messages, notes and items the program stored."""
+    """How many messages, notes, items and states the program stored."""
     sessions: dict[str, int]
     """How many of them each session gets."""
     known: tuple[str, str, str, str]

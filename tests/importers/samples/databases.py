@@ -43,7 +43,7 @@ MEM0 = Sample(
 )
 LANGGRAPH = Sample(
     "langgraph",
-    messages=11,
+    messages=20,
     sessions={
         "langgraph:thread-1": 6,
         "langgraph:thread-2": 2,

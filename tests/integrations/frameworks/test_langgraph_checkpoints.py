@@ -1,6 +1,7 @@
 """LangGraph's checkpointer over a home: its conformance suite, whole graphs, crashes, and several writers."""
 
 import asyncio
+import json
 import threading
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
@@ -363,16 +364,117 @@ def test_a_deleted_thread_is_not_found_and_one_that_is_not_recorded_never_was(me
     assert memory.for_user("ana").search("oven")["count"] == 1
 
 
-def test_an_imported_thread_continues_as_the_same_conversation(memory: memoranda.Memory, tmp_path: Path) -> None:
-    """What LangGraph's own file has is recorded once, also when our checkpointer gets the same messages."""
-    sqlite = pytest.importorskip("langgraph.checkpoint.sqlite", reason="langgraph-checkpoint-sqlite is not installed")
-    file = tmp_path / "checkpoints.sqlite"
-    with sqlite.SqliteSaver.from_conn_string(str(file)) as theirs:
-        said = _chat(theirs, "The oven shows error E17.", "Replace its thermostat.")
-    arguments = ["import", "langgraph", "--home", str(tmp_path / "home"), "--source", str(file), "--yes"]
-    assert CliRunner().invoke(command, arguments).exit_code == 0
-    assert len(memory.sessions.get_messages("langgraph:t")) == 2
-    graph = _chat_builder("Behind the door.").compile(checkpointer=MemorandaSaver(memory))
-    graph.invoke(cast("Any", {"messages": [*said, HumanMessage("Where is it?")]}), _THREAD)
+class _Approval(TypedDict):
+    note: str
+    approved: str
+
+
+@pytest.fixture
+def their_file(tmp_path: Path) -> Path:
+    pytest.importorskip("langgraph.checkpoint.sqlite", reason="langgraph-checkpoint-sqlite is not installed")
+    return tmp_path / "checkpoints.sqlite"
+
+
+def _their_saver(file: Path) -> Any:
+    from langgraph.checkpoint.sqlite import SqliteSaver
+
+    return SqliteSaver.from_conn_string(str(file))
+
+
+def _import_command(memory: memoranda.Memory, *arguments: str) -> dict[str, Any]:
+    done = CliRunner().invoke(command, ["import", *arguments, "--home", str(memory.home.root), "--yes", "--json"])
+    assert done.exit_code == 0, done.output
+    return dict(json.loads(done.output))
+
+
+def _import(memory: memoranda.Memory, file: Path) -> tuple[str, int]:
+    """Import a file; returns the id of the import, and how many states are new."""
+    done = _import_command(memory, "langgraph", "--source", str(file))
+    return done["import"], done["sources"][0]["states"]
+
+
+def test_an_imported_thread_continues_from_its_state(memory: memoranda.Memory, their_file: Path) -> None:
+    """Every checkpoint of LangGraph's own file is one of ours under its names, and each message is recorded once."""
+    with _their_saver(their_file) as theirs:
+        _chat(theirs, "The oven shows error E17.", "Replace its thermostat.")
+        _chat(theirs, "Is it warm?", "Yes.", {"configurable": {"thread_id": "u"}})
+        expected = list(theirs.list(None))
+    saver = MemorandaSaver(memory)
+    assert _import(memory, their_file)[1] == len(expected)
+    # LangGraph's own saver leaves the paths of tasks out of what it returns, and so does ours.
+    assert sorted(saver.list(None), key=str) == sorted(expected, key=str)
+    _chat(saver, "Where is it?", "Behind the door.")
     contents = [each["content"] for each in memory.sessions.get_messages("langgraph:t")]
     assert contents == ["The oven shows error E17.", "Replace its thermostat.", "Where is it?", "Behind the door."]
+    assert _import(memory, their_file)[1] == 0
+
+
+def test_an_imported_thread_resumes_where_it_was_interrupted(memory: memoranda.Memory, their_file: Path) -> None:
+    """What its tasks wrote before the interrupt is imported too, so that none runs again."""
+    runs: list[str] = []
+
+    def fetch(state: Any) -> dict[str, str]:
+        runs.append("fetch")
+        return {"note": "fetched"}
+
+    builder = StateGraph(_Approval)
+    builder.add_node("fetch", fetch)
+    builder.add_node("ask", lambda state: {"approved": interrupt("Buy it?")})
+    for name in ("fetch", "ask"):
+        builder.add_edge(START, name)
+        builder.add_edge(name, END)
+    with _their_saver(their_file) as theirs:
+        builder.compile(checkpointer=theirs).invoke(cast("Any", {"note": ""}), _THREAD)
+    _import(memory, their_file)
+    graph = builder.compile(checkpointer=MemorandaSaver(memory))
+    assert [each.value for each in graph.get_state(_THREAD).interrupts] == ["Buy it?"]
+    assert graph.invoke(Command(resume="yes"), _THREAD) == {"note": "fetched", "approved": "yes"}
+    assert runs == ["fetch"]
+
+
+def test_imported_delta_channels_are_read_as_before(memory: memoranda.Memory, their_file: Path) -> None:
+    """A checkpoint without a value finds it at its imported ancestors."""
+    with _their_saver(their_file) as theirs:
+        for number in range(4):
+            _delta_graph(theirs).invoke({"turn": str(number)}, _THREAD)
+        expected = _delta_graph(theirs).get_state(_THREAD).values
+    _import(memory, their_file)
+    graph = _delta_graph(MemorandaSaver(memory))
+    assert graph.get_state(_THREAD).values == expected
+    assert graph.invoke({"turn": "4"}, _THREAD)["items"] == [*expected["items"], "a4", "b4"]
+
+
+def test_undo_removes_imported_states_unless_the_thread_continued(memory: memoranda.Memory, their_file: Path) -> None:
+    """A thread that continued here keeps its history; the others can be imported again."""
+    other: Any = {"configurable": {"thread_id": "u"}}
+    with _their_saver(their_file) as theirs:
+        _chat(theirs, "The oven is cold.", "Light it.")
+        _chat(theirs, "The mixer is loud.", "Oil it.", other)
+    saver = MemorandaSaver(memory)
+    import_id, states = _import(memory, their_file)
+    _chat(saver, "Where is it?", "Behind the door.")
+    before = len(list(saver.list(_THREAD)))
+    undone = _import_command(memory, "undo", import_id)
+    assert (undone["states_removed"], undone["states_kept"]) == (states // 2, states // 2)
+    assert saver.get_tuple(other) is None and len(list(saver.list(_THREAD))) == before
+    assert _import(memory, their_file)[1] == states // 2
+    assert saver.get_tuple(other) is not None
+
+
+def test_states_of_a_deleted_or_partly_forgotten_conversation_do_not_return(
+    memory: memoranda.Memory, their_file: Path
+) -> None:
+    """The later states in the file repeat what was removed here."""
+    other: Any = {"configurable": {"thread_id": "u"}}
+    saver = MemorandaSaver(memory)
+    with _their_saver(their_file) as theirs:
+        _chat(theirs, "The oven is cold, says Mallory.", "Light it.")
+        _chat(theirs, "The mixer is loud.", "Oil it.", other)
+        _import(memory, their_file)
+        arguments = ["forget", "Mallory", "--home", str(memory.home.root), "--yes"]
+        assert CliRunner().invoke(command, arguments).exit_code == 0
+        saver.delete_thread("u")
+        _chat(theirs, "Where is it?", "Behind the door.")
+        _chat(theirs, "Is it warm?", "Yes.", other)
+    assert _import(memory, their_file)[1] == 0
+    assert saver.get_tuple(other) is None and "Mallory" not in str(saver.get_tuple(_THREAD))

@@ -36,6 +36,8 @@ def summary_lines(program: str, summary: ImportSummary, *, done: bool) -> list[s
     ]
     if summary.kept_items or summary.kept_items_known:
         lines.append(f"  items: {summary.kept_items:,} {added}; {summary.kept_items_known:,} are here already")
+    if summary.states or summary.states_known:
+        lines.append(f"  states of threads: {summary.states:,} {added}; {summary.states_known:,} are here already")
     lines += _proposal_lines(summary, done=done)
     if summary.skipped:
         lines.append(dim(f"  skipped: {_skipped_for_people(summary.skipped)}"))

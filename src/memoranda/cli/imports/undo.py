@@ -95,6 +95,7 @@ def _import_line(logged: LoggedImport) -> str:
     at = datetime.fromtimestamp(logged.began, UTC)
     proposals = f", {count_of(logged.proposals, 'proposal')}" if logged.proposals else ""
     items = f", {count_of(logged.items, 'item')}" if logged.items else ""
+    items += f", {count_of(logged.states, 'state')}" if logged.states else ""
     state = "undone" if logged.undone else count_of(logged.sessions, "session") + items + proposals
     return f"{logged.id}  {at:%Y-%m-%d %H:%M} UTC  {programs}: {state}"
 
@@ -106,6 +107,7 @@ def _as_json(logged: LoggedImport) -> dict[str, Any]:
         "sources": list(logged.sources),
         "sessions": logged.sessions,
         "items": logged.items,
+        "states": logged.states,
         "proposals": logged.proposals,
         "undone": logged.undone is not None,
     }
@@ -120,6 +122,9 @@ def _report_text(report: UndoReport, *, done: bool) -> str:
     if report.items or report.items_kept:
         kept = f" {report.items_kept:,} changed here since and stay." if report.items_kept else ""
         lines.append(f"{verb} {count_of(len(report.items), 'item')}.{kept}")
+    if report.states or report.states_kept:
+        kept = f" {report.states_kept:,} of threads that continue here stay." if report.states_kept else ""
+        lines.append(f"{verb} {count_of(report.states, 'state')} of threads.{kept}")
     if report.proposals.pending:
         lines.append(
             f"{'Withdrew' if done else 'Would withdraw'} {count_of(len(report.proposals.pending), 'proposal')}."

@@ -306,14 +306,17 @@ def _respond(invocation: Invocation, text: str, data: dict[str, Any], options: I
         # One line per pass, so that a program can read each one at once.
         click.echo(json.dumps(data, ensure_ascii=False))
     else:
-        is_undoable = any(source["messages"] or source["items"] or source["proposals"] for source in data["sources"])
+        is_undoable = any(
+            source["messages"] or source["items"] or source["states"] or source["proposals"]
+            for source in data["sources"]
+        )
         undo = f"\nUndo: memoranda import undo {data['import']}" if is_undoable else ""
         invocation.respond(f"{text}\nReport: {data['report']}{undo}", data)
 
 
 def _is_unreadable(summaries: Sequence[ImportSummary]) -> bool:
     """Whether nothing at all could be read, so that the command fails."""
-    read = any(summary.sessions or summary.kept_items or summary.kept_items_known for summary in summaries)
+    read = any(each.sessions or each.kept_items_known or each.states_known or each.new for each in summaries)
     return not read and any(summary.problem_count for summary in summaries)
 
 

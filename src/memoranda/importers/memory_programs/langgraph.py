@@ -1,19 +1,20 @@
-"""Reads LangGraph's SQLite files: the messages of each thread from its checkpoints, and the items of its store.
+"""Reads LangGraph's SQLite files: the messages and states of each thread, and the items of its store.
 
-Every checkpoint repeats all messages so far, so the first one that has a message says when it was said. Items of the
-store stay items, under the names that our store for LangGraph uses.
+Every checkpoint repeats all messages so far, so the first one that has a message says when it was said. Items stay
+items and checkpoints stay checkpoints, under the names that our store and our checkpointer for LangGraph use.
 
 LangGraph writes MessagePack, in which an object is an extension: the names of its module and class, and its fields. A
-program that loads it imports that module and calls that class; here only the fields are read.
+program that loads it imports that module and calls that class; here only the fields are read. The values of channels
+are in the bytes of their checkpoint, and are stored as these bytes: only LangGraph needs to understand them.
 """
 
 import json
 import sqlite3
 import struct
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from memoranda.importers.chat_messages import (
     as_text,
@@ -28,6 +29,7 @@ from memoranda.importers.chat_messages import (
 from memoranda.importers.reader_protocol import (
     ImportedConversation,
     ImportedItem,
+    ImportedState,
     ImportItem,
     Problem,
     ReadEvent,
@@ -35,8 +37,12 @@ from memoranda.importers.reader_protocol import (
 )
 from memoranda.importers.source_databases import find_databases, open_database, rows, tables
 from memoranda.importers.source_files import MAX_LINE_BYTES
+from memoranda.memory.checkpoints.store import CheckpointKey, Serialized, StoredCheckpoint, Write
+from memoranda.support.canonical_text import unstorable_character
 
 _MAX_DEPTH = 100
+# How LangGraph names the encodings that need neither a key nor a pickle.
+_KINDS = frozenset({"msgpack", "json", "null", "bytes", "bytearray"})
 # Extensions of LangGraph whose third value has the fields of an object.
 _OBJECTS = frozenset({0, 1, 2, 3, 4, 5})
 _NUMBERS = {
@@ -53,9 +59,14 @@ _EXTENSIONS = {0xC7: 1, 0xC8: 2, 0xC9: 4}
 _FIXED_EXTENSIONS = {0xD4: 1, 0xD5: 2, 0xD6: 4, 0xD7: 8, 0xD8: 16}
 _PROGRAM = "langgraph"
 _CHECKPOINTS = (
-    "SELECT checkpoint_id, type, length(checkpoint), checkpoint FROM checkpoints"
+    "SELECT checkpoint_id, type, length(checkpoint), checkpoint, {parent}, metadata FROM checkpoints"
     " WHERE thread_id = ? AND checkpoint_ns = ? ORDER BY checkpoint_id"
 )
+_WRITES = (
+    "SELECT task_id, idx, channel, type, value, {path} FROM writes"
+    " WHERE thread_id = ? AND checkpoint_ns = ? AND checkpoint_id = ?"
+)
+_VALUES = "channel_values"
 _ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "tool": "tool", "function": "tool"}
 _TYPES = frozenset({*_ROLES, "system", "remove", "chat"})
 
@@ -77,7 +88,7 @@ class LangGraph:
                 has_threads = {"thread_id", "checkpoint", "type"} <= found.get("checkpoints", set())
                 has_items = {"prefix", "key", "value"} <= found.get("store", set())
                 if has_threads:
-                    yield from _read_threads(item, connection)
+                    yield from _read_threads(item, connection, found)
                 if has_items:
                     yield from _read_items(item, connection, found["store"])
                 if not has_threads and not has_items:
@@ -90,12 +101,42 @@ class LangGraph:
         return ""
 
 
-def read_msgpack(data: bytes) -> Any:
-    """Return the value in MessagePack bytes; raises ValueError when they are damaged or nested too deeply."""
+class Checkpoint(NamedTuple):
+    """A checkpoint as it is read, and the bytes of its state and of the values of its channels."""
+
+    content: dict[str, Any]
+    state: Serialized
+    values: dict[str, Serialized]
+
+
+def split_checkpoint(data: bytes) -> Checkpoint:
+    """Read a checkpoint, and cut the values of its channels out of its bytes.
+
+    Raises ValueError when they are damaged or nested too deeply.
+    """
     try:
-        return _Reader(data, 0).value()
+        return _split(data)
     except (IndexError, struct.error, UnicodeError, TypeError, RecursionError) as error:
         raise ValueError(f"damaged MessagePack: {type(error).__name__}") from error
+
+
+def _split(data: bytes) -> Checkpoint:
+    reader = _Reader(data, 0)
+    content: dict[str, Any] = {}
+    values: dict[str, Serialized] = {}
+    state_fields = []
+    for start, name in reader.fields():
+        if name == _VALUES:
+            content[name] = {}
+            for _, channel in reader.fields():
+                value_start = reader.at
+                content[name][channel] = reader.value()
+                values[channel] = Serialized("msgpack", data[value_start : reader.at])
+        else:
+            content[name] = reader.value()
+            state_fields.append(data[start : reader.at])
+    state = b"\xde" + struct.pack(">H", len(state_fields)) + b"".join(state_fields)
+    return Checkpoint(content, Serialized("msgpack", state), values)
 
 
 class _Reader:
@@ -103,7 +144,7 @@ class _Reader:
 
     def __init__(self, data: bytes, depth: int) -> None:
         self._data = data
-        self._at = 0
+        self.at = 0
         self._depth = depth
 
     def value(self) -> Any:
@@ -119,6 +160,14 @@ class _Reader:
         if kind < 0xC0:
             return self._text(kind & 0x1F)
         return self._long_value(kind)
+
+    def fields(self) -> Iterator[tuple[int, str]]:
+        """Yield where each field of a map starts, and its name; the caller reads the value before the next field."""
+        kind = self._take(1)[0]
+        if kind not in _MAPS and not 0x80 <= kind < 0x90:
+            raise ValueError("damaged MessagePack: it is not an object")
+        for _ in range(self._length(_MAPS[kind]) if kind in _MAPS else kind & 0x0F):
+            yield self.at, str(self.value())
 
     def _long_value(self, kind: int) -> Any:
         if kind in _CONSTANTS:
@@ -166,7 +215,7 @@ class _Reader:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise ValueError("damaged MessagePack: nested too deeply")
-        if count > len(self._data) - self._at:
+        if count > len(self._data) - self.at:
             raise ValueError("damaged MessagePack: a list is longer than the data")
 
     def _text(self, size: int) -> str:
@@ -176,14 +225,19 @@ class _Reader:
         return int.from_bytes(self._take(width), "big")
 
     def _take(self, size: int) -> bytes:
-        end = self._at + size
+        end = self.at + size
         if end > len(self._data):
             raise ValueError("damaged MessagePack: it ends too early")
-        taken, self._at = self._data[self._at : end], end
+        taken, self.at = self._data[self.at : end], end
         return taken
 
 
-def _read_threads(item: ImportItem, connection: sqlite3.Connection) -> Iterator[ReadEvent]:
+def _read_threads(
+    item: ImportItem, connection: sqlite3.Connection, columns: Mapping[str, set[str]]
+) -> Iterator[ReadEvent]:
+    # Older versions have no such column, and their graphs no parents and paths.
+    parent = "parent_checkpoint_id" if "parent_checkpoint_id" in columns["checkpoints"] else "NULL"
+    path = "task_path" if "task_path" in columns.get("writes", ()) else "''"
     query = "SELECT thread_id, checkpoint_ns FROM checkpoints GROUP BY 1, 2 ORDER BY min(checkpoint_id)"
     for thread, namespace in connection.execute(query).fetchall():
         # A namespace is a graph inside a graph, which worked for the thread.
@@ -195,31 +249,65 @@ def _read_threads(item: ImportItem, connection: sqlite3.Connection) -> Iterator[
             names=(str(thread), str(namespace)) if namespace else (str(thread),),
         )
         seen: set[str] = set()
-        for name, kind, size, blob in rows(connection, _CHECKPOINTS, (thread, namespace)):
-            checkpoint = _checkpoint(kind, blob) if size and size <= MAX_LINE_BYTES else "it is empty or too large"
-            if isinstance(checkpoint, str):
-                yield Problem(item.file, None, f"checkpoint {name} of thread {thread} was not read: {checkpoint}")
+        for name, kind, size, blob, before, metadata in rows(
+            connection, _CHECKPOINTS.format(parent=parent), (thread, namespace)
+        ):
+            key = CheckpointKey(str(thread), str(namespace), str(name))
+            try:
+                checkpoint = _checkpoint(kind, blob, size)
+                described = json.loads(metadata or b"{}")
+                writes = _writes(connection, path, key) if "writes" in columns else []
+                if any(map(unstorable_character, (*key, *checkpoint.values))):
+                    raise ValueError("its names have characters that cannot be stored")
+            except (ValueError, TypeError, RecursionError) as error:
+                problem = f"checkpoint {name} of thread {thread} was not read: {str(error)[:200]}"
+                yield Problem(item.file, None, problem)
                 continue
-            for message in _messages(checkpoint):
+            run_id = as_text(described.get("run_id")) if isinstance(described, dict) else None
+            stored = Serialized("json", _as_bytes(metadata or b"{}"))
+            yield ImportedState(
+                StoredCheckpoint(key, checkpoint.state, stored, checkpoint.values, before, run_id, writes)
+            )
+            for message in _messages(checkpoint.content):
                 # Our checkpointer records a message under its id, too.
                 message_id = get_text(message, "id") or f"{own}:{to_json(message)}"
                 if message_id not in seen:
                     seen.add(message_id)
-                    yield from _message_events(message, message_id, checkpoint.get("ts"))
+                    yield from _message_events(message, message_id, checkpoint.content.get("ts"))
 
 
-def _checkpoint(kind: Any, blob: Any) -> dict[str, Any] | str:
-    """Return a checkpoint, or why it was not read; pickles and encrypted ones are not."""
-    try:
-        if kind == "msgpack" and isinstance(blob, bytes):
-            value = read_msgpack(blob)
-        elif kind == "json":
-            value = _plain(json.loads(blob))
-        else:
-            return f"the format {kind} is not supported"
-    except (ValueError, TypeError, RecursionError) as error:
-        return str(error)[:200]
-    return value if isinstance(value, dict) else "it is not an object"
+def _writes(connection: sqlite3.Connection, path: str, key: CheckpointKey) -> list[Write]:
+    """What tasks wrote after a checkpoint."""
+    found = []
+    for task, number, channel, kind, value, task_path in connection.execute(_WRITES.format(path=path), key):
+        if kind not in _KINDS:
+            raise ValueError(f"the format {kind} is not supported")
+        found.append(Write(str(task), int(number), str(channel), Serialized(kind, _as_bytes(value)), str(task_path)))
+    return found
+
+
+def _checkpoint(kind: Any, blob: Any, size: int | None) -> Checkpoint:
+    """Return a checkpoint; raises ValueError with the reason why it is not read, as pickles and encrypted ones."""
+    if not size or size > MAX_LINE_BYTES:
+        raise ValueError("it is empty or too large")
+    if kind == "msgpack" and isinstance(blob, bytes):
+        return split_checkpoint(blob)
+    if kind != "json":
+        raise ValueError(f"the format {kind} is not supported")
+    content = json.loads(blob)
+    values = content.get(_VALUES) if isinstance(content, dict) else None
+    if not isinstance(values, dict):
+        raise ValueError("it is not an object with the values of channels")
+    state = {name: value for name, value in content.items() if name != _VALUES}
+    return Checkpoint(_plain(content), _as_json(state), {name: _as_json(value) for name, value in values.items()})
+
+
+def _as_json(value: Any) -> Serialized:
+    return Serialized("json", json.dumps(value).encode())
+
+
+def _as_bytes(value: Any) -> bytes:
+    return value.encode() if isinstance(value, str) else bytes(value or b"")
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The log of imports: which messages and proposals each import added, so that it can be undone.
+"""The log of imports: which messages, items, states and proposals each import added, so that it can be undone.
 
 An import has an id and writes its row before its first message, with the highest message id of the store at that time.
 The part of each session is saved together with the checkpoint of its file. If an import is killed, the next one finds
@@ -8,7 +8,7 @@ On a server the log is shared, and the lock is one for each user.
 
 import json
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -28,7 +28,10 @@ _ADDED = (
 _USER_OF_IMPORT = "(SELECT user_id FROM imports WHERE id = ?)"
 # Before the id of an item, where a part has the id of a session; its version is in place of the messages.
 _ITEM = "item:"
-_IS_ITEM = f"substr(session_id, 1, {len(_ITEM)}) = '{_ITEM}'"
+# Before the names of a checkpoint as JSON, in the same place.
+_STATE = "state:"
+_IS_ITEM, _IS_STATE = (f"substr(session_id, 1, {len(prefix)}) = '{prefix}'" for prefix in (_ITEM, _STATE))
+_IS_SESSION = f"NOT {_IS_ITEM} AND NOT {_IS_STATE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ class ImportPart:
 
 @dataclass(frozen=True, slots=True)
 class LoggedImport:
-    """One import: when it ran, what it read, and how many sessions, proposals and items it added to or made."""
+    """One import: when it ran, what it read, and how many sessions, proposals, items and states it added or made."""
 
     id: str
     began: float
@@ -59,6 +62,7 @@ class LoggedImport:
     undone: float | None
     proposals: int = 0
     items: int = 0
+    states: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,20 +148,21 @@ class ImportLog:
         """Return all imports of this user, the newest first."""
         rows = self._rows(
             "SELECT id, began, ended, sources, undone,"
-            f" (SELECT count(*) FROM import_parts WHERE import_id = imports.id AND NOT {_IS_ITEM}),"
+            f" (SELECT count(*) FROM import_parts WHERE import_id = imports.id AND {_IS_SESSION}),"
             " (SELECT count(*) FROM import_proposals WHERE import_id = imports.id),"
-            f" (SELECT count(*) FROM import_parts WHERE import_id = imports.id AND {_IS_ITEM})"
+            f" (SELECT count(*) FROM import_parts WHERE import_id = imports.id AND {_IS_ITEM}),"
+            f" (SELECT count(*) FROM import_parts WHERE import_id = imports.id AND {_IS_STATE})"
             " FROM imports WHERE user_id = ? ORDER BY began DESC, id DESC",
             self._user,
         )
         return [
-            LoggedImport(name, began, ended, tuple(json.loads(sources)), sessions, undone, proposals, items)
-            for name, began, ended, sources, undone, sessions, proposals, items in rows
+            LoggedImport(name, began, ended, tuple(json.loads(sources)), sessions, undone, *others)
+            for name, began, ended, sources, undone, sessions, *others in rows
         ]
 
     def parts(self, import_id: str) -> list[ImportPart]:
         """Return the parts of an import, the newest first, so that a branch precedes the session it came from."""
-        return self._parts(f"NOT {_IS_ITEM} AND import_id = ?", import_id)
+        return self._parts(f"{_IS_SESSION} AND import_id = ?", import_id)
 
     def items(self, import_id: str) -> dict[str, int]:
         """Return the items that an import wrote, by id, with the version that it added."""
@@ -169,6 +174,16 @@ class ImportLog:
         parts = [ImportPart(f"{_ITEM}{item_id}", version, version) for item_id, version in versions]
         with self._writing() as connection:
             self.save_parts(connection, import_id, parts)
+
+    def states(self, import_id: str) -> list[list[str]]:
+        """Return the names of the checkpoints that an import stored: thread, namespace and id."""
+        parts = self._parts(f"{_IS_STATE} AND import_id = ?", import_id)
+        return [json.loads(part.session_id.removeprefix(_STATE)) for part in parts]
+
+    def save_states(self, import_id: str, names: Iterable[Sequence[str]]) -> None:
+        """Save that an import stores these checkpoints, before they are stored."""
+        with self._writing() as connection:
+            self.save_parts(connection, import_id, [ImportPart(f"{_STATE}{json.dumps(each)}", 0, 0) for each in names])
 
     def all_parts(self, session_id: str) -> list[ImportPart]:
         """Return the parts of all imports in one session."""
@@ -188,13 +203,16 @@ class ImportLog:
             return connection.execute(query, values).fetchall()
 
     def remove_parts(self, import_id: str, session_ids: Iterable[str], *, proposals: bool = False) -> None:
-        """Remove the parts that were undone, the items, and perhaps the proposals; without any it counts as undone."""
+        """Remove the parts that were undone, the items, the states, and perhaps the proposals.
+
+        Without any part it counts as undone.
+        """
         with self._writing() as connection:
             connection.executemany(
                 "DELETE FROM import_parts WHERE import_id = ? AND session_id = ?",
                 [(import_id, session_id) for session_id in session_ids],
             )
-            connection.execute(f"DELETE FROM import_parts WHERE import_id = ? AND {_IS_ITEM}", (import_id,))
+            connection.execute(f"DELETE FROM import_parts WHERE import_id = ? AND NOT ({_IS_SESSION})", (import_id,))
             if proposals:
                 connection.execute("DELETE FROM import_proposals WHERE import_id = ?", (import_id,))
             connection.execute(f"UPDATE imports SET undone = ? WHERE id = ? AND NOT {_ADDED}", (time.time(), import_id))
@@ -229,6 +247,12 @@ class ImportRecorder:
         if versions and self._import_id is not None:
             self.start()
             self._log.save_items(self._import_id, versions)
+
+    def add_states(self, names: Collection[Sequence[str]]) -> None:
+        """Log the checkpoints that are about to be stored."""
+        if self._import_id is not None:
+            self.start()
+            self._log.save_states(self._import_id, names)
 
     def add(self, session_id: str, row: Mapping[str, Any] | None, message_ids: Collection[int]) -> None:
         """Remember the messages that were added to a session; `row` is its row before, if it had one."""

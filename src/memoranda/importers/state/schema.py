@@ -65,11 +65,11 @@ IMPORTS = Table(
 )
 PARTS = Table(
     "import_parts",
-    "One row per session to which an import added messages, and per item to which it added a version.",
+    "One row per session to which an import added messages, item to which it added a version, and checkpoint.",
     (
         _NUMBER,
         Column("import_id", "text", "NOT NULL", "The import."),
-        Column("session_id", "text", "NOT NULL", "The session, or `item:` and the id of an item."),
+        Column("session_id", "text", "NOT NULL", "The session, `item:` and its id, or `state:` and names."),
         Column(
             "first_message", "integer", "NOT NULL", "The lowest id of a message that it added; of an item, its version."
         ),

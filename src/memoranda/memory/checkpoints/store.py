@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import field, replace
 from pathlib import Path
@@ -131,6 +131,34 @@ class CheckpointStore:
 
     def put(self, checkpoint: StoredCheckpoint) -> None:
         """Store a checkpoint; one with the same key is replaced, so that a repeated call adds nothing."""
+        engine = self.engine
+        engine.write(lambda connection: self._put(connection, engine, checkpoint))
+
+    def put_all(self, checkpoints: Sequence[StoredCheckpoint]) -> None:
+        """Store checkpoints of any threads, each with what tasks wrote after it, in one transaction."""
+        engine = self.engine
+
+        def write(connection: Connection) -> None:
+            for each in sorted(checkpoints, key=lambda checkpoint: checkpoint.key):
+                self._put(connection, engine, each)
+                self._put_writes(connection, each.key, each.writes)
+
+        engine.write(write)
+
+    def known(self, keys: Collection[CheckpointKey]) -> set[CheckpointKey]:
+        """Those of the keys whose checkpoints are stored."""
+        if not self.exists():
+            return set()
+        engine = self.engine
+        names = engine.dialect.one_of("checkpoint_id", [key.checkpoint_id for key in keys])
+        with engine.reading() as connection:
+            rows = connection.execute(
+                f"SELECT thread_id, namespace, checkpoint_id FROM checkpoints WHERE user_id = ? AND {names.text}",
+                (self.user, *names.values),
+            )
+            return {CheckpointKey(*row) for row in rows}.intersection(keys)
+
+    def _put(self, connection: Connection, engine: Engine, checkpoint: StoredCheckpoint) -> None:
         key = checkpoint.key
         channels = {channel: value.value_id for channel, value in checkpoint.values.items()}
         values = {channels[channel]: value for channel, value in checkpoint.values.items()}
@@ -138,36 +166,29 @@ class CheckpointStore:
             checkpoint.parent_id, checkpoint.run_id, json.dumps(channels), checkpoint.state.kind,
             checkpoint.state.data, checkpoint.metadata.kind, checkpoint.metadata.data, time.time(),
         )  # fmt: skip
-        row = (self.user, *key, *sealed, checksum(sealed))
-        engine = self.engine
-
-        def write(connection: Connection) -> None:
-            lock_thread(engine, connection, self.user, key.thread_id)
-            known = self._known_values(connection, engine, key.thread_id, values)
-            new = [
-                (self.user, key.thread_id, value_id, value.kind, value.data)
-                for value_id, value in values.items()
-                if value_id not in known
-            ]
-            if new:
-                connection.executemany(_PUT_VALUE, new)
-            connection.execute(_PUT, row)
-
-        engine.write(write)
+        lock_thread(engine, connection, self.user, key.thread_id)
+        known = self._known_values(connection, engine, key.thread_id, values)
+        new = [
+            (self.user, key.thread_id, value_id, value.kind, value.data)
+            for value_id, value in values.items()
+            if value_id not in known
+        ]
+        if new:
+            connection.executemany(_PUT_VALUE, new)
+        connection.execute(_PUT, (self.user, *key, *sealed, checksum(sealed)))
 
     def put_writes(self, key: CheckpointKey, writes: Sequence[Write]) -> None:
         """Store what a task wrote after a checkpoint; what it has written already stays, except negative numbers."""
-
-        def write(connection: Connection) -> None:
-            for each in writes:
-                sealed = (each.task_path, each.channel, *each.value)
-                connection.execute(
-                    f"{_PUT_WRITE} DO {_REPLACE_WRITE if each.number < 0 else 'NOTHING'}",
-                    (self.user, *key, each.task_id, each.number, *sealed, checksum(sealed)),
-                )
-
         if writes:
-            self.engine.write(write)
+            self.engine.write(lambda connection: self._put_writes(connection, key, writes))
+
+    def _put_writes(self, connection: Connection, key: CheckpointKey, writes: Sequence[Write]) -> None:
+        for each in writes:
+            sealed = (each.task_path, each.channel, *each.value)
+            connection.execute(
+                f"{_PUT_WRITE} DO {_REPLACE_WRITE if each.number < 0 else 'NOTHING'}",
+                (self.user, *key, each.task_id, each.number, *sealed, checksum(sealed)),
+            )
 
     def get(self, thread_id: str, namespace: str, checkpoint_id: str | None = None) -> StoredCheckpoint | None:
         """A checkpoint, or the latest one; None if there is none."""

@@ -98,6 +98,31 @@ def delete_runs(store: CheckpointStore, run_ids: Sequence[str], delta_channels: 
             _delete_unused_values(store, connection, thread_id)
 
 
+def delete_unless_continued(store: CheckpointStore, keys: Collection[CheckpointKey], *, preview: bool) -> int:
+    """Delete checkpoints, but none of a thread in which another one follows them; returns how many are deleted."""
+    deleted = 0
+    if not store.exists():
+        return deleted
+    engine = store.engine
+    for thread_id in sorted({key.thread_id for key in keys}):
+        with engine.reading() if preview else engine.writing() as connection:
+            if not preview:
+                lock_thread(engine, connection, store.user, thread_id)
+            parents = {
+                CheckpointKey(thread_id, namespace, name): CheckpointKey(thread_id, namespace, link.parent_id or "")
+                for namespace in _namespaces(connection, store.user, thread_id)
+                for name, link in store.chain(connection, thread_id, namespace).items()
+            }
+            found = [key for key in parents if key in keys]
+            if any(parent in keys for key, parent in parents.items() if key not in keys):
+                continue
+            deleted += len(found)
+            if not preview:
+                _delete_checkpoints(connection, store.user, found)
+                _delete_unused_values(store, connection, thread_id)
+    return deleted
+
+
 def read_channel_history(
     store: CheckpointStore, thread_id: str, namespace: str, checkpoint_id: str | None, channels: Sequence[str]
 ) -> dict[str, ChannelHistory]:

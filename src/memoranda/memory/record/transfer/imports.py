@@ -38,6 +38,7 @@ from memoranda.support.text_matcher import MARK as FORGOTTEN_MARK
 _TEXTS = ("source", "model", "system_prompt", "billing_provider", "billing_base_url", "billing_mode", "cost_status",
           "cost_source", "pricing_version")  # fmt: skip
 _AMOUNTS = (*COUNTERS, *COSTS, "rewind_count")
+_LAST_ID = 2**63 - 1
 # The number of a rewind in the other program; those that happen here are counted from 1.
 _REWOUND_ELSEWHERE = 0
 
@@ -292,6 +293,11 @@ class ImportUndo(StorePart):
             for session_id, first, last, user, extra in rows
             if extra and decode_json(extra).get("host") in sources
         }
+
+    def is_edited(self, session_id: str) -> bool:
+        """Whether a message of a session was rewound or redacted here, or a text in one was forgotten."""
+        with self._engine.reading() as connection:
+            return _is_edited(connection, (self._stored_name(session_id), 0, _LAST_ID))
 
     def preview(self, added: Sequence[AddedMessages]) -> list[UndoneSession]:
         """What `remove` would do, session by session."""
