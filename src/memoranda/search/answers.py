@@ -82,7 +82,8 @@ class SearchAnswers:
         is_asked = "items" in request.filters and not request.cursor
         found = self._find_items(db, request, any_item=db.feed.has_items()) if is_asked else {}
         room = replace(self._settings, answer_chars=self._settings.answer_chars - json_size(found))
-        self._in_context(db)
+        if self._live.conversation_id is None:
+            self._in_context(db)
         return browse(db, request, room, self._live.conversation_id, filters) | found
 
     def _find_items(self, db: SearchableStore, request: SearchRequest, *, any_item: bool) -> JsonObject:

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from memoranda.memory.record.conversations import Conversation, Window
+from memoranda.memory.record.conversations import SessionFacts, Window
 from memoranda.memory.record.feed import FeedMessage
 from memoranda.search import guidance
 from memoranda.search.evidence import ShownPart, fit_message, from_the_middle, share_room, shown_run
 from memoranda.search.index.postings import Filters
 from memoranda.search.query import Query
-from memoranda.search.recent_work import describe_work
+from memoranda.search.recent_work import RecentConversation, describe_work
 from memoranda.search.request import FILTERS, SearchRequest, echo_input, echo_list, refuse, show_time
 from memoranda.search.search import SearchResult, occurs
 from memoranda.search.searchable_store import SearchableStore
@@ -133,9 +133,10 @@ def browse(
     answer: JsonObject = {"success": True, "mode": "browse", "results": [], "count": 0}
     room = settings.answer_chars - _REST_CHARS
     used = 0
-    for row in others[: request.limit]:
+    shown = others[: request.limit]
+    for row, work in zip(shown, describe_work(db, shown), strict=True):
         entry = _list_entry(row)
-        whole = entry | _how_it_ended(db, row)
+        whole = entry | _how_it_ended(work)
         if json_size(whole) + 2 <= room:
             entry = whole
         size = json_size(entry) + 2
@@ -159,21 +160,20 @@ def scroll(
     db: SearchableStore, request: SearchRequest, settings: RecallSettings, message_id: int, in_context: frozenset[int]
 ) -> JsonObject:
     """The messages on either side of one message of a conversation."""
-    conversation = db.conversations.conversation_of(request.session_id)
-    if conversation is None:
+    # A branch repeats messages of the conversation that it comes from.
+    related = {row["id"] for row in db.lineage.get_ancestors(request.session_id)}
+    if not related:
         return refuse("not_found", f"There is no session {echo_input(request.session_id)!r}.")
     if message_id in in_context:
         return refuse("in_context", guidance.IN_CONTEXT)
     window = db.conversations.window_around(message_id, request.window, without=in_context)
     owner = next((m.session_id for m in window.messages if m.id == message_id), "") if window else ""
-    # A branch repeats messages of the conversation that it comes from.
-    related = {row["id"] for row in db.lineage.get_ancestors(request.session_id)}
-    if window is None or owner not in {*conversation.sessions, *related}:
+    if window is None or not (owner in related or request.session_id in window.conversation.sessions):
         return refuse(
             "not_found", f"Message {message_id} is not in the conversation of {echo_input(request.session_id)!r}."
         )
     answer = {"success": True, "mode": "scroll", "around_message_id": message_id, "window": request.window}
-    answer |= _session_meta(db, owner)
+    answer |= _session_meta(owner, db.conversations.session_facts(owner))
     return _fill_scroll(answer, window, message_id, request.cursor, settings.answer_chars)
 
 
@@ -185,8 +185,12 @@ def read(
     if conversation is None:
         return refuse("not_found", f"There is no session {echo_input(request.session_id)!r}.")
     window = db.conversations.messages_behind(conversation, request.cursor, _MAX_MESSAGES_READ, without=in_context)
-    answer: JsonObject = {"success": True, "mode": "read"} | _session_meta(db, request.session_id)
-    if not window.before and (parent := _find_parent(db, conversation)):
+    facts = db.conversations.facts_by_session([request.session_id, conversation.conversation_id])
+    answer: JsonObject = {"success": True, "mode": "read"}
+    answer |= _session_meta(request.session_id, facts.get(request.session_id))
+    first = facts.get(conversation.conversation_id)
+    parent = first and first.parent_session_id
+    if parent and not window.before and db.conversations.session_facts(parent):
         answer |= {"parent_session_id": parent, "note": guidance.BRANCHED}
     answer |= {"messages": [], "messages_before": window.before, "messages_after": window.after}
     room = settings.answer_chars - json_size(answer) - 200
@@ -204,30 +208,22 @@ def read(
     return answer
 
 
-def _project_field(session: Mapping[str, Any]) -> JsonObject:
+def _project_field(project: str | None) -> JsonObject:
     """The project of a session as a field of an answer; no field when it has none."""
-    return {"project": echo_input(session["project"])} if session.get("project") else {}
+    return {"project": echo_input(project)} if project else {}
 
 
-def _session_meta(db: SearchableStore, session_id: str) -> JsonObject:
-    session = db.sessions.get_session(session_id) or {}
+def _session_meta(session_id: str, facts: SessionFacts | None) -> JsonObject:
     return {
         "session_id": session_id,
         "session_meta": {
-            "title": session.get("title") and echo_input(session["title"]),
-            "when": show_time(session.get("started_at")),
-            "source": echo_input(session.get("source") or ""),
-            "model": echo_input(session.get("model") or "") or None,
+            "title": facts and facts.title and echo_input(facts.title),
+            "when": show_time(facts and facts.started_at),
+            "source": echo_input(facts.source if facts else ""),
+            "model": (facts and facts.model and echo_input(facts.model)) or None,
         }
-        | _project_field(session),
+        | _project_field(facts and facts.project),
     }
-
-
-def _find_parent(db: SearchableStore, conversation: Conversation) -> str | None:
-    """The session that a conversation branched from, if it did."""
-    first = db.sessions.get_session(conversation.conversation_id) or {}
-    parent = first.get("parent_session_id")
-    return parent if parent and db.sessions.get_session(parent) else None
 
 
 def _list_entry(row: Mapping[str, Any]) -> JsonObject:
@@ -239,12 +235,11 @@ def _list_entry(row: Mapping[str, Any]) -> JsonObject:
         "last_active": show_time(row["last_active"]),
         "message_count": row["message_count"],
         "preview": row["preview"],
-    } | _project_field(row)
+    } | _project_field(row["project"])
 
 
-def _how_it_ended(db: SearchableStore, row: Mapping[str, Any]) -> JsonObject:
+def _how_it_ended(work: RecentConversation | None) -> JsonObject:
     """What was asked last, how it was answered, and the open tasks; without what there is none of."""
-    work = describe_work(db, row)
     if work is None:
         return {}
     texts = {"last_question": work.asked, "last_answer": work.ended}

@@ -5,7 +5,7 @@ resume it. No search and no model is involved: the words of "where were we" matc
 """
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -70,23 +70,37 @@ def recent_conversations(
         order_by_last_active=True,
         min_message_count=1,
     )
-    found = [each for row in rows if not without(row["id"]) and (each := describe_work(store, row, resume)) is not None]
+    described = describe_work(store, [row for row in rows if not without(row["id"])], resume)
+    found = [each for each in described if each is not None]
     dated = [each for each in found if any(start <= each.last_active < end for start, end in ranges)]
     return (dated or found)[:limit]
 
 
 def describe_work(
-    store: "SessionStore", row: Mapping[str, Any], resume: Callable[[Mapping[str, Any]], str] = lambda row: ""
+    store: "SessionStore",
+    rows: Sequence[Mapping[str, Any]],
+    resume: Callable[[Mapping[str, Any]], str] = lambda row: "",
+) -> list[RecentConversation | None]:
+    """The conversations of a list, each None if nothing was asked in it; on a server in one or two round trips."""
+    if not rows:
+        return []
+    names = [row["conversation_id"] for row in rows]
+    messages, (saved,) = store.conversations.last_messages(
+        names, _LAST_MESSAGES, ("user", "assistant"), store.todos.saved_rows(names)
+    )
+    tasks = store.todos.current_lists(saved)
+    return [
+        _describe(row, messages.get(name, ()), tasks.get(name), resume(row))
+        for row, name in zip(rows, names, strict=True)
+    ]
+
+
+def _describe(
+    row: Mapping[str, Any], last: Sequence[FeedMessage], tasks: list[Any] | None, resume: str
 ) -> RecentConversation | None:
-    """One conversation of a list; None if nothing was asked in it."""
-    conversation = store.conversations.conversation_of(row["id"])
-    if conversation is None:
-        return None
-    _, last = store.conversations.ends_of(conversation, _LAST_MESSAGES, outside=(0, 0), roles=("user", "assistant"))
     asked, ended = asked_and_ended(last)
     if not asked:
         return None
-    tasks = store.todos.conversation_todos(row["id"])
     return RecentConversation(
         row["id"],
         row["last_active"] or row["started_at"],
@@ -95,16 +109,15 @@ def describe_work(
         row["title"] or "",
         asked,
         ended,
-        _open(json.loads(tasks)) if tasks else _planned(last),
-        resume(row),
+        _open(tasks) if tasks is not None else _planned(last),
+        resume,
     )
 
 
-def asked_and_ended(messages: Iterable[FeedMessage]) -> tuple[str, str]:
+def asked_and_ended(messages: Sequence[FeedMessage]) -> tuple[str, str]:
     """The last words of the user that ask for something, and the last answer behind them; each may be ""."""
-    ordered = sorted(messages, key=lambda message: message.id)
     ended = ""
-    for message in reversed(ordered):
+    for message in reversed(messages):
         text = " ".join(text_of(message.content).split())
         if not text or message.is_summary:
             continue
@@ -115,9 +128,9 @@ def asked_and_ended(messages: Iterable[FeedMessage]) -> tuple[str, str]:
     return "", ended[:_MAX_TEXT]
 
 
-def _planned(messages: Iterable[FeedMessage]) -> tuple[str, ...]:
+def _planned(messages: Sequence[FeedMessage]) -> tuple[str, ...]:
     """The open tasks of the last list that an agent of another program wrote with a tool."""
-    for message in sorted(messages, key=lambda message: -message.id):
+    for message in reversed(messages):
         calls = message.tool_calls if isinstance(message.tool_calls, list) else []
         for call in reversed(calls):
             function = call.get("function", call) if isinstance(call, dict) else None

@@ -1,5 +1,6 @@
 """Contracts of conversations: windows in order across their sessions, and lists under every filter, newest first."""
 
+from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore
 from tests.contracts.store.assertions import chain, compact, say
 
@@ -94,6 +95,20 @@ class ConversationContract:
         assert [message.id for message in last] == [ids[6], ids[8]]
         first, last = store.conversations.ends_of(conversation, 9, outside=(ids[0], ids[8]), roles=("user",))
         assert (first, last) == ([], [])
+
+    def test_the_last_messages_of_several_conversations(self, store: SessionStore) -> None:
+        """They are read at once, across the sessions of each; rewound messages and other users' are missing."""
+        ids = _conversation(store)
+        store.sessions.create_session("s", "cli", user_id="ana")
+        said = say(store, "s", "1", "2", "3")
+        store.edits.rewind_to_message("s", said[2])
+        found, _ = store.conversations.last_messages(["a", "s", "unknown"], 4, ("user", "assistant"))
+        shown = {name: [message.id for message in messages] for name, messages in found.items()}
+        assert shown == {"a": [ids[3], ids[5], ids[6], ids[8]], "s": said[:2]}
+        own = store.scoped(Scope.of("ana")).conversations
+        found, (rows,) = own.last_messages(["a", "s"], 1, ("user", "assistant"), ("SELECT 7", ()))
+        assert {name: [message.id for message in messages] for name, messages in found.items()} == {"s": [said[1]]}
+        assert [*rows[0]] == [7]
 
     def test_a_session_knows_its_conversation(self, store: SessionStore) -> None:
         """It contains all sessions of the chain; an unknown session has none."""

@@ -274,6 +274,11 @@ def _todos(store: SessionStore, session_id: str) -> object:
     return None if stored is None else json.loads(stored)
 
 
+def _lists(store: SessionStore, *conversations: str) -> dict[str, list[object]]:
+    _, (rows,) = store.conversations.last_messages(conversations, 1, (), store.todos.saved_rows(conversations))
+    return store.todos.current_lists(rows)
+
+
 class TodoContract:
     def test_a_list_belongs_to_the_conversation(self, store: SessionStore) -> None:
         """Any of its sessions reads and writes it, and it is deleted with the conversation."""
@@ -298,6 +303,7 @@ class TodoContract:
         store.rotation.branch_session("b", "c")
         store.edits.rewind_to_message("b", copy)
         assert (_todos(store, "b"), _todos(store, "c")) == (_FIRST, _SECOND)
+        assert _lists(store, "a", "c", "unknown") == {"a": _FIRST, "c": _SECOND}
         store.edits.restore_rewound("b", copy)
         assert _todos(store, "b") == _SECOND
 
@@ -322,6 +328,8 @@ class TodoContract:
             bob.todos.conversation_todos("a")
         with expect_refusal("no session"):
             bob.todos.save_conversation_todos("a", "[]")
+        store.todos.save_conversation_todos("a", json.dumps(_FIRST))
+        assert (_lists(bob, "a"), _lists(store, "a")) == ({}, {"a": _FIRST})
 
     def test_what_is_not_a_list_is_refused(self, store: SessionStore) -> None:
         """It could not be read back, so saving it must not look like a success."""

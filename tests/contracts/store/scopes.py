@@ -37,6 +37,8 @@ def reads(view: SessionStore, session_id: str, message_id: int, title: str) -> d
         "window": lambda: view.conversations.window_around(message_id, 5),
         "behind": lambda: view.conversations.messages_behind(conversation, 0, 5).messages,
         "ends": lambda: any(view.conversations.ends_of(conversation, 5, outside=(10**9, 0), roles=("user",))),
+        "last": lambda: view.conversations.last_messages([session_id], 5, ("user",))[0],
+        "facts": lambda: view.conversations.facts_by_session([session_id]),
         "list": lambda: [row for row in view.listing.list_sessions_rich(limit=100) if row["id"] == session_id],
         "list_all": lambda: [
             row

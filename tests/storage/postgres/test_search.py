@@ -1,5 +1,6 @@
 """A search over a record on a server takes a few round trips, and reads the same as one over a file."""
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -11,6 +12,7 @@ import memoranda
 from memoranda.home.session_db import SessionDB
 from memoranda.memory.record.conversations import Conversation, EndsShape, ReadAhead, WindowShape
 from memoranda.memory.record.scope import Scope
+from memoranda.search.recent_work import recent_conversations
 from memoranda.search.tool import SessionSearchTool
 from memoranda.storage.position import START
 from tests.postgres import Server
@@ -35,6 +37,22 @@ _ROUND_TRIPS: list[dict[str, object]] = [
     {"query": "heron port", "since": "2100-01-01"},
     {"query": "heron port", "cursor": "3", "why": True},
 ]
+# Message 68 is in s5, whose branch is s5b; 101 is in the middle of s7.
+_WITHOUT_QUERY: list[dict[str, object]] = [
+    {"limit": 10},
+    {"limit": 10, "source": "cli"},
+    {"limit": 10, "project": "harbour"},
+    {"limit": 10, "project": "elsewhere"},
+    {"limit": 10, "since": "2000-01-01"},
+    {"session_id": "s7"},
+    {"session_id": "s5b"},
+    {"session_id": "s7", "around_message_id": 101},
+    {"session_id": "s7", "around_message_id": 101, "window": 3},
+    {"session_id": "s5b", "around_message_id": 68},
+    {"session_id": "s7", "around_message_id": 68},
+    {"session_id": "nowhere", "around_message_id": 68},
+    {"session_id": "nowhere"},
+]
 
 
 @pytest.fixture
@@ -48,7 +66,8 @@ def _fill(db: SessionDB) -> None:
     """Twelve conversations about the same thing, some of them long, and one in two sessions."""
     for number in range(12):
         name = f"s{number}"
-        db.create_session(name, "cli", user_id="ann" if number % 3 else None, started_at=1e9 + number)
+        user, project = "ann" if number % 3 else None, "harbour" if number % 2 else None
+        db.create_session(name, "cli", user_id=user, project=project, started_at=1e9 + number)
         messages = [
             {"role": _ROLES[step % 2], "content": f"Step {step} of {number}.", "timestamp": 1e9 + 100 * number + step}
             for step in range(7 * (number % 4) + 1)
@@ -59,7 +78,12 @@ def _fill(db: SessionDB) -> None:
         messages.append({"role": "assistant", "content": f"Bob: the port of heron is 80{number}", "timestamp": 1e9})
         db.append_messages(name, messages)
     db.branch_session("s5", "s5b")
+    with db.engine.writing() as connection:
+        # It would start now, and the records that are compared are not filled at the same time.
+        connection.execute("UPDATE sessions SET started_at = 2e9 WHERE id = 's5b'")
     db.append_message("s5b", "user", "Ana: the heron port is 99 in the branch", timestamp=2e9)
+    for name in ("s4", "s7", "s11"):
+        db.save_conversation_todos(name, json.dumps([{"content": f"Measure the heron of {name}", "status": "open"}]))
     db.index.catch_up()
 
 
@@ -108,6 +132,22 @@ def test_no_kind_of_search_takes_more_than_four_round_trips(
     assert _count_trips(proxy, lambda: tool.call({**arguments, "limit": 10}), 4) <= 4
 
 
+@pytest.mark.parametrize("current", [None, "s4"])
+def test_without_a_query_six_round_trips_are_enough(db: SessionDB, proxy: Proxy, current: str | None) -> None:
+    """For a list of conversations that says how each ended, for reading one, and for scrolling in it."""
+    tool = SessionSearchTool(lambda: db.scoped(Scope.of("ann")), current_session_id=current)
+    trips = {str(each): _count_trips(proxy, lambda: tool.call(each), 6) for each in _WITHOUT_QUERY}  # noqa: B023
+    assert max(trips.values()) <= 6, trips
+
+
+def test_what_was_going_on_takes_four_round_trips(db: SessionDB, proxy: Proxy) -> None:
+    """However many conversations there are, each with its last question and its open tasks."""
+    found = {each.session_id: each.open_tasks for each in recent_conversations(db, limit=12)}
+    assert len(found) == 12
+    assert found["s7"] == ("Measure the heron of s7",)
+    assert _count_trips(proxy, lambda: recent_conversations(db, limit=12), 4) <= 4
+
+
 def test_a_list_of_conversations_takes_two_round_trips(db: SessionDB, proxy: Proxy) -> None:
     """However many it lists, each with its first words and the counts of all its sessions."""
     assert len(db.list_sessions_rich(limit=12)) == 12
@@ -126,18 +166,15 @@ def test_the_answers_are_those_of_a_file(db: SessionDB, tmp_path: Path) -> None:
         _fill(file)
         for scope in (None, Scope.of("ann")):
             views = [db, file] if scope is None else [db.scoped(scope), file.scoped(scope)]
-            for arguments in _SEARCHES:
+            for arguments in (*({**search, "limit": 9} for search in _SEARCHES), *_WITHOUT_QUERY):
                 for current in (None, "s7"):
                     answers = [
-                        SessionSearchTool(lambda: view, current_session_id=current).call({**arguments, "limit": 9})  # noqa: B023
+                        SessionSearchTool(lambda: view, current_session_id=current).call(arguments)  # noqa: B023
                         for view in views
                     ]
-                    assert answers[0]["results"], arguments
+                    assert answers[0].get("results") or "query" not in arguments, arguments
                     assert answers[0] == answers[1], arguments
-            # A branch starts when it is made.
-            found = [
-                [{**row, "session_started": 0} for row in v.search_messages("heron port", limit=30)] for v in views
-            ]
+            found = [view.search_messages("heron port", limit=30) for view in views]
             assert found[0] == found[1] != []
 
 

@@ -17,9 +17,7 @@ from memoranda.memory.record.checksums import CHECKSUM, COVERED, report_damage
 from memoranda.memory.record.feed import COLUMNS, SEARCHABLE, FeedMessage, feed_message
 from memoranda.memory.record.message_rows import DAMAGED, matches
 from memoranda.memory.record.store_part import StorePart
-from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Statement
-from memoranda.storage.sqlite.stored_texts import readable_rows
 from memoranda.support.lazy_dataclass import dataclass
 
 _FEED_COLUMNS = [name.strip().removeprefix("m.") for name in COLUMNS.split(",")]
@@ -78,17 +76,16 @@ class Conversations(StorePart):
 
     def conversation_of(self, session_id: str) -> Conversation | None:
         """The conversation that a session belongs to; None if it is out of scope."""
-        session_id = self._stored_name(session_id)
-        with self._engine.reading() as connection:
-            return self._conversation(connection, "?", session_id)
+        return self._conversation("?", self._stored_name(session_id))
 
     def session_facts(self, session_id: str) -> SessionFacts | None:
         """The facts about a session; None if it is out of scope or deleted."""
         session_id = self._stored_name(session_id)
-        return self._session_facts([session_id]).get(session_id)
+        return self.facts_by_session([session_id]).get(session_id)
 
-    def _session_facts(self, session_ids: Collection[str]) -> dict[str, SessionFacts]:
-        (rows,) = self._read_at_once(self._facts_statement(session_ids))
+    def facts_by_session(self, session_ids: Collection[str]) -> dict[str, SessionFacts]:
+        """The facts about sessions by their stored ids; those out of scope or deleted are missing."""
+        (rows,) = self._read_at_once(self._facts_statement(self._stored_names(session_ids)))
         return _as_facts(rows)
 
     def _facts_statement(self, session_ids: Collection[str]) -> Statement:
@@ -112,24 +109,24 @@ class Conversations(StorePart):
 
         `roles` filters the neighbours, `without` omits some by their ids. Unless `counted`, `before` and `after` are 0.
         """
-        with self._engine.reading() as connection:
+        with self.view_in_file():
             conversation = self._conversation(
-                connection, f"SELECT m.session_id FROM messages m WHERE m.id = ? AND {SEARCHABLE}", message_id
+                f"SELECT m.session_id FROM messages m WHERE m.id = ? AND {SEARCHABLE}", message_id
             )
             if conversation is None:
                 return None
             condition, values = self._neighbour_filter(roles, without)
             earlier = _Part(f"m.id < ?{condition}", (message_id, *values), "DESC", size)
             others = _Part(f"m.id >= ? AND (m.id = ?{_as_alternative(condition)})", (message_id, message_id, *values))
-            messages = self._select(connection, conversation, earlier, others._replace(size=size + 1))
+            messages = self._select(conversation, earlier, others._replace(size=size + 1))
             position = next((place for place, message in enumerate(messages) if message.id == message_id), None)
             if position is None:
                 return None
             before = after = 0
-            if counted and position == size:
-                before = self._count(connection, conversation, f"m.id < ?{condition}", [messages[0].id, *values])
-            if counted and len(messages) - position - 1 == size:
-                after = self._count(connection, conversation, f"m.id > ?{condition}", [messages[-1].id, *values])
+            # Only a full side has more.
+            if counted and size in (position, len(messages) - position - 1):
+                counting = self._count_statement(conversation, messages[0].id, messages[-1].id, condition, values)
+                (((before, after),),) = self._read_at_once(counting)
             return Window(conversation, tuple(messages), before, after)
 
     def find_external_id(self, session_id: str, external_id: str) -> int | None:
@@ -146,8 +143,7 @@ class Conversations(StorePart):
     def messages_by_id(self, conversation: Conversation, ids: Collection[int]) -> dict[int, FeedMessage]:
         """Single messages of a conversation; those that are elsewhere, rewound or deleted are missing."""
         condition, values = self._dialect.one_of("m.id", ids)
-        with self._engine.reading() as connection:
-            found = self._select(connection, conversation, _Part(condition, tuple(values), size=len(ids)))
+        found = self._select(conversation, _Part(condition, tuple(values), size=len(ids)))
         return {message.id: message for message in found}
 
     def messages_behind(
@@ -155,15 +151,37 @@ class Conversations(StorePart):
     ) -> Window:
         """Up to `size` messages of a conversation after a message id; 0 is the start."""
         condition, values = self._neighbour_filter((), without)
-        with self._engine.reading() as connection:
-            conversation = self._in_scope_only(connection, conversation)
-            messages = self._select(
-                connection, conversation, _Part(f"m.id > ?{condition}", (message_id, *values), size=size)
+        with self.view_in_file():
+            conversation = self._in_scope_only(conversation)
+            rows, ((before, after),) = self._read_at_once(
+                self._select_statement(conversation, _Part(f"m.id > ?{condition}", (message_id, *values), size=size)),
+                self._count_statement(conversation, message_id + 1, message_id, condition, values),
             )
-            first, last = (messages[0].id, messages[-1].id) if messages else (message_id + 1, message_id)
-            before = self._count(connection, conversation, f"m.id < ?{condition}", [first, *values])
-            after = self._count(connection, conversation, f"m.id > ?{condition}", [last, *values])
-            return Window(conversation, tuple(messages), before, after)
+        messages = _in_order(rows)
+        return Window(conversation, tuple(messages), before, after - len(messages))
+
+    def last_messages(
+        self, conversations: Collection[str], size: int, roles: Collection[str], *others: Statement
+    ) -> tuple[dict[str, list[FeedMessage]], list[list[Any]]]:
+        """The last messages of each conversation, in order, and the rows of other statements, in one round trip."""
+        condition, values = self._neighbour_filter(roles, ())
+        chosen = self._dialect.one_of("sessions.conversation_id", conversations)
+        # Each session is read from its end, so that a long one costs no more than a short one.
+        start = (
+            f"SELECT m.id FROM messages m WHERE m.session_id = sessions.id AND {SEARCHABLE}{condition}"
+            " ORDER BY m.id DESC LIMIT 1 OFFSET ?"
+        )
+        statement = (
+            f"SELECT {COLUMNS}, {_OTHER_COLUMNS}, sessions.conversation_id FROM sessions JOIN messages m"
+            f" ON m.session_id = sessions.id AND m.id >= COALESCE(({start}), 0)"
+            f" WHERE {chosen.text} AND {self._in_scope} AND {SEARCHABLE}{condition}",
+            (*values, size - 1, *chosen.values, *self._scope.values, *values),
+        )
+        rows, *found = self._read_at_once(statement, *others)
+        last: defaultdict[str, list[FeedMessage]] = defaultdict(list)
+        for row in sorted(rows, key=_id_of):
+            last[row[-1]].append(_checked_message(row[:-1]))
+        return {name: messages[-size:] for name, messages in last.items()}, found
 
     def ends_of(
         self,
@@ -176,37 +194,39 @@ class Conversations(StorePart):
     ) -> tuple[list[FeedMessage], list[FeedMessage]]:
         """The first and the last messages of a conversation that are outside a range of ids."""
         condition, values = self._neighbour_filter(roles, without)
-        with self._engine.reading() as connection:
-            conversation = self._in_scope_only(connection, conversation)
+        with self.view_in_file():
+            conversation = self._in_scope_only(conversation)
             first = _Part(f"m.id < ?{condition}", (outside[0], *values), size=size)
             last = _Part(f"m.id > ?{condition}", (outside[1], *values), "DESC", size)
             # If the ends overlap, a message may be in both.
-            found = [self._select(connection, conversation, end) for end in (first, last)]
-            return found[0], found[1]
+            found = self._read_at_once(*(self._select_statement(conversation, end) for end in (first, last)))
+        return _in_order(found[0]), _in_order(found[1])
 
-    def _in_scope_only(self, connection: Connection, conversation: Conversation) -> Conversation:
+    def _in_scope_only(self, conversation: Conversation) -> Conversation:
         """The conversation without sessions out of scope, wherever the value came from."""
         condition = self._dialect.one_of("id", conversation.sessions)
-        rows = connection.execute(
-            f"SELECT id FROM sessions WHERE {condition.text} AND {self._in_scope}",
-            (*condition.values, *self._scope.values),
-        )
+        statement = f"SELECT id FROM sessions WHERE {condition.text} AND {self._in_scope}"
+        (rows,) = self._read_at_once((statement, (*condition.values, *self._scope.values)))
         visible = {row[0] for row in rows}
         sessions = tuple(session_id for session_id in conversation.sessions if session_id in visible)
         return Conversation(conversation.conversation_id, sessions)
 
-    def _conversation(self, connection: Connection, member: str, value: object) -> Conversation | None:
+    def _conversation(self, member: str, value: object) -> Conversation | None:
         """The conversation of a session; `member` is a query for its id, with one value."""
-        rows = connection.execute(
+        statement = (
             f"SELECT id, conversation_id, id = ({member}) FROM sessions WHERE conversation_id ="
-            f" (SELECT conversation_id FROM sessions WHERE id = ({member})) AND {self._in_scope}",
-            (value, value, *self._scope.values),
-        ).fetchall()
+            f" (SELECT conversation_id FROM sessions WHERE id = ({member})) AND {self._in_scope}"
+        )
+        (rows,) = self._read_at_once((statement, (value, value, *self._scope.values)))
         # The others are in scope only together with the session itself.
         return Conversation(rows[0][1], tuple(row[0] for row in rows)) if any(row[2] for row in rows) else None
 
-    def _select(self, connection: Connection, conversation: Conversation, *parts: "_Part") -> list[FeedMessage]:
-        """The messages of some parts of a conversation, in order, with one statement."""
+    def _select(self, conversation: Conversation, *parts: "_Part") -> list[FeedMessage]:
+        (rows,) = self._read_at_once(self._select_statement(conversation, *parts))
+        return _in_order(rows)
+
+    def _select_statement(self, conversation: Conversation, *parts: "_Part") -> Statement:
+        """The messages of some parts of a conversation."""
         member, sessions = self._dialect.one_of("m.session_id", conversation.sessions)
         texts: list[str] = []
         values: list[Any] = []
@@ -216,16 +236,18 @@ class Conversations(StorePart):
                 f" AND {part.condition} ORDER BY m.id {part.order} LIMIT ?) AS part{number}"
             )
             values += (*sessions, *part.values, part.size)
-        found = [_checked_message(row) for row in readable_rows(connection, " UNION ALL ".join(texts), values)]
-        found.sort(key=_id_of)
-        return found
+        return " UNION ALL ".join(texts), values
 
-    def _count(self, connection: Connection, conversation: Conversation, condition: str, values: list[Any]) -> int:
+    def _count_statement(
+        self, conversation: Conversation, first: int, last: int, condition: str, values: Sequence[Any]
+    ) -> Statement:
+        """How many messages of a conversation come before the first id, and how many after the last."""
         member, sessions = self._dialect.one_of("m.session_id", conversation.sessions)
-        row = connection.execute(
-            f"SELECT count(*) FROM messages m WHERE {member} AND {SEARCHABLE} AND {condition}", (*sessions, *values)
-        ).fetchone()
-        return int(row[0])
+        return (
+            "SELECT count(CASE WHEN m.id < ? THEN 1 END), count(CASE WHEN m.id > ? THEN 1 END) FROM messages m"
+            f" WHERE {member} AND {SEARCHABLE}{condition}",
+            (first, last, *sessions, *values),
+        )
 
     def _neighbour_filter(self, roles: Collection[str], without: Collection[int]) -> tuple[str, list[Any]]:
         text = ""
@@ -242,6 +264,10 @@ class Conversations(StorePart):
 
 def _as_facts(rows: Iterable[Sequence[Any]]) -> dict[str, SessionFacts]:
     return {row[0]: SessionFacts(*row[1:]) for row in rows}
+
+
+def _in_order(rows: Iterable[Sequence[Any]]) -> list[FeedMessage]:
+    return [_checked_message(row) for row in sorted(rows, key=_id_of)]
 
 
 def _as_alternative(condition: str) -> str:
@@ -306,7 +332,7 @@ class ReadAhead(Conversations):
 
     def read_facts(self, session_ids: Collection[str]) -> None:
         """Read the facts about sessions."""
-        self._facts |= dict.fromkeys(session_ids) | self._session_facts(session_ids)
+        self._facts |= dict.fromkeys(session_ids) | self.facts_by_session(session_ids)
 
     def _add_messages(self, rows: Iterable[Sequence[Any]], ids: Collection[int]) -> None:
         self._messages |= {message.id: message for message in map(_checked_message, rows)}

@@ -132,15 +132,14 @@ class Lineage(StorePart):
         return self._walk("sessions.parent_session_id = family.id", session_id)
 
     def _walk(self, link: str, session_id: StoredName) -> list[dict[str, Any]]:
-        with self._engine.reading() as connection:
-            # UNION, not UNION ALL: a cycle in the links ends instead of running forever.
-            rows = connection.execute(
-                "WITH RECURSIVE family (id, title, relation, parent_session_id) AS ("
-                f" SELECT id, title, relation, parent_session_id FROM sessions WHERE id = ? AND {self._in_scope}"
-                f" UNION {_STEP} ON {link} WHERE {self._in_scope}) SELECT id, title, relation FROM family",
-                (session_id, *self._scope.values, *self._scope.values),
-            )
-            return [dict(zip(("id", "title", "relation"), row, strict=True)) for row in rows]
+        # UNION, not UNION ALL: a cycle in the links ends instead of running forever.
+        statement = (
+            "WITH RECURSIVE family (id, title, relation, parent_session_id) AS ("
+            f" SELECT id, title, relation, parent_session_id FROM sessions WHERE id = ? AND {self._in_scope}"
+            f" UNION {_STEP} ON {link} WHERE {self._in_scope}) SELECT id, title, relation FROM family"
+        )
+        (rows,) = self._read_at_once((statement, (session_id, *self._scope.values, *self._scope.values)))
+        return [dict(zip(("id", "title", "relation"), row, strict=True)) for row in rows]
 
 
 def conversation_chain(connection: Connection, session_id: str, scope: Scope) -> list[str]:

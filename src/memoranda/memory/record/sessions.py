@@ -11,7 +11,7 @@ nothing here.
 import json
 import time
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ from memoranda.memory.record.store_part import StoredName, StorePart, count_reda
 from memoranda.memory.record.system_prompts import select_list, store_prompt, update_columns
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Engine, HeldLock
+from memoranda.storage.engine import Dialect, Engine, HeldLock, Statement
 from memoranda.storage.state_meta import drop_meta, read_meta, write_meta
 from memoranda.support.lazy_pattern import compile_later
 from memoranda.support.shorten import shorten_end
@@ -194,8 +194,23 @@ class Todos(StorePart):
         session_id = self._stored_name(session_id)
         with self._engine.reading() as connection:
             self._require(connection, session_id)
-            todos = read_todos(connection, session_id)
+            todos = read_todos(self._dialect, connection, session_id)
         return None if todos is None else dump_json(todos)
+
+    def saved_rows(self, conversations: Collection[str]) -> Statement:
+        """The statement for what `current_lists` needs."""
+        chosen = self._dialect.one_of("conversation_id", conversations)
+        return (
+            "SELECT DISTINCT conversation_id, value FROM sessions"
+            f" JOIN state_meta ON key = '{_key('')}' || conversation_id WHERE {chosen.text} AND {self._in_scope}",
+            (*chosen.values, *self._scope.values),
+        )
+
+    def current_lists(self, rows: Iterable[Sequence[Any]]) -> dict[str, list[Any]]:
+        """The lists of tasks by conversation; without those of which nothing was saved, or all is undone."""
+        saved = {conversation: _parse_versions(value) for conversation, value in rows}
+        with self._engine.reading() as view:
+            return _current_lists(self._dialect, view, saved)
 
     def save_conversation_todos(self, session_id: str, todos: str) -> None:
         """Save the list of tasks of this conversation, given as JSON; raises SessionError for what is not a list."""
@@ -214,14 +229,30 @@ class Todos(StorePart):
             count_redactions(connection, redacted)
 
 
-def read_todos(connection: Connection, session_id: str) -> list[Any] | None:
+def read_todos(dialect: Dialect, view: Connection, session_id: str) -> list[Any] | None:
     """The current list of the conversation that a session belongs to; None when nothing was saved, or all is undone."""
-    conversation = _conversation(connection, session_id)
-    for version in reversed(_read_versions(connection, conversation)):
-        if not _is_rewound(connection, conversation, version["after"]):
-            found: list[Any] = version["todos"]
-            return found
-    return None
+    conversation = _conversation(view, session_id)
+    return _current_lists(dialect, view, {conversation: _read_versions(view, conversation)}).get(conversation)
+
+
+def _current_lists(dialect: Dialect, view: Connection, saved: Mapping[str, list[Version]]) -> dict[str, list[Any]]:
+    after = {version["after"] for versions in saved.values() for version in versions if version["after"]}
+    rewound = set()
+    if after:
+        ids, copies = dialect.one_of("messages.id", after), dialect.one_of("messages.copy_of", after)
+        # A message or its copy left the context without a compression; perhaps another program did that.
+        statement = (
+            "SELECT conversation_id, messages.id, copy_of FROM messages"
+            " JOIN sessions ON sessions.id = messages.session_id"
+            f" WHERE active = 0 AND compacted = 0 AND ({ids.text} OR {copies.text})"
+        )
+        (rows,) = dialect.read_at_once(view, [(statement, (*ids.values, *copies.values))])
+        rewound = {(row[0], message_id) for row in rows for message_id in row[1:]}
+    return {
+        name: kept[-1]["todos"]
+        for name, versions in saved.items()
+        if (kept := [version for version in versions if (name, version["after"]) not in rewound])
+    }
 
 
 def add_version(connection: Connection, session_id: str, todos: list[Any], *, after: int = 0) -> None:
@@ -243,20 +274,11 @@ def drop_todos(connection: Connection, session_id: str) -> None:
     drop_meta(connection, _key(session_id))
 
 
-def _is_rewound(connection: Connection, conversation: str, message_id: int) -> bool:
-    """Whether a message or its copy left the context without a compression; also if another program did that."""
-    return bool(
-        message_id
-        and connection.execute(
-            "SELECT 1 FROM messages JOIN sessions ON sessions.id = messages.session_id"
-            " WHERE (messages.id = ? OR messages.copy_of = ?) AND conversation_id = ? AND active = 0 AND compacted = 0",
-            (message_id, message_id, conversation),
-        ).fetchone()
-    )
-
-
 def _read_versions(connection: Connection, conversation: str) -> list[Version]:
-    value = read_meta(connection, _key(conversation))
+    return _parse_versions(read_meta(connection, _key(conversation)))
+
+
+def _parse_versions(value: str | None) -> list[Version]:
     try:
         stored = json.loads(value) if value is not None else None
     except (TypeError, ValueError):

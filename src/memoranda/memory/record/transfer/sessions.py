@@ -210,7 +210,7 @@ class Transfer(StorePart):
 
     def _export_todos(self, session_id: str) -> dict[str, Any]:
         with self._engine.reading() as connection:
-            todos = read_todos(connection, session_id)
+            todos = read_todos(self._dialect, connection, session_id)
         return {} if todos is None else {TODOS: todos}
 
     def _link_copies(self, report: ImportReport) -> None:

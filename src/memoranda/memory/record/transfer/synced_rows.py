@@ -92,7 +92,7 @@ class SyncedRows(StorePart):
             fields = dict(zip(columns, row[len(names) :], strict=True))
             for name in ("extra", "model_config"):
                 fields[name] = None if fields[name] is None else decode_json(fields[name])
-            fields[TODOS] = read_todos(connection, session_id)
+            fields[TODOS] = read_todos(self._dialect, connection, session_id)
         return dict(zip(names, row, strict=False)), fields
 
     def read_messages(
