@@ -9,9 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from memoranda.cli.main import command as program
-from memoranda.memory.checkpoints import schema as checkpoints
+from memoranda.memory.checkpoints.store import open_checkpoints
 from memoranda.service.http.routes import ROUTES
-from memoranda.storage.sqlite.engine import open_sqlite_engine
 from tests.cli.test_server_commands import WORKING
 from tests.live_databases import LiveDatabases, live_databases
 from tests.service.http.running_service import RunningService, run_service
@@ -66,9 +65,8 @@ def running(tmp_path: Path) -> Iterator[RunningService]:
         memory = started.service.memory_of(None)
         fill(memory)
         fill_pages(memory)
-        path = memory.home.root / checkpoints.FILE_NAME
-        with closing(open_sqlite_engine(path, checkpoints.SCHEMA, checkpoints.APPLICATION_ID)):
-            pass
+        with closing(open_checkpoints(memory.home.root)) as database:
+            database.open()
         started.key("read")
         yield started
 

@@ -21,7 +21,7 @@ from memoranda.external.holographic.shared_facts import cache_path
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.storage.health import check_store
 from memoranda.support.health_issues import HealthIssue
-from memoranda.upkeep.home_tables import checked_home
+from memoranda.upkeep.home_tables import checked_files
 from tests.cli.terminal import Terminal
 from tests.external.plugins import add_plugin, plain
 
@@ -36,7 +36,7 @@ def _fill(home: Path, count: int, *, provider: str = "p", age: float = 0.0) -> N
 
 
 def _findings(home: Path, active: str = "p") -> list[HealthIssue]:
-    return [*check_store(checked_home(home, (active,))), *check_notifications(home)]
+    return [*check_store(checked_files(home, (active,))[0]), *check_notifications(home)]
 
 
 def _only(home: Path, active: str = "p") -> HealthIssue:

@@ -161,6 +161,28 @@ def test_a_repair_saves_every_row(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("table", ["item_versions", "jobs", "checkpoint_writes"])
+def test_a_missing_table_is_reported_and_made_again(tmp_path: Path, table: str) -> None:
+    """In the record, in `home.db` and in the file of checkpoints; the other rows stay."""
+    home = tmp_path / "home"
+    with memoranda.open(home) as memory, memory.session() as session, session.turn("hello") as turn:
+        turn.done("hi")
+        assert memory.services.checkpoints_for(None).engine.check() == []
+    _fill(home)
+    before = _rows(home)
+    for path in home.glob("*.db"):
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(f"DROP TABLE IF EXISTS {table}")
+    (issue,) = [issue for issue in examine(Home.at(home)) if issue.severity == "error"]
+    assert issue.problem == f"is damaged: the table {table} is missing" and issue.repair is not None
+    issue.repair()
+    assert not any(issue.severity == "error" for issue in examine(Home.at(home)))
+    assert _rows(home) == before | ({table: []} if table in before else {})
+    with memoranda.open(home) as memory:
+        assert memory.sessions.statistics()["messages"] == 2
+
+
+@pytest.mark.slow
 def test_every_row_moves_to_a_server_and_back(tmp_path: Path, postgres_url: str) -> None:
     """And is the same in the new home."""
     home, back = Home.at(tmp_path / "home"), Home.at(tmp_path / "back")

@@ -28,7 +28,6 @@ from memoranda.external.outbox.record_feed import RecordFeed
 from memoranda.external.outbox.schema import outbox_database, read_position
 from memoranda.external.provider import MemoryProvider, has_own
 from memoranda.external.settings import provider_of
-from memoranda.storage.home_database import FILE_NAME
 from memoranda.storage.lazy_database import opened_for_everyone
 from memoranda.storage.position import Position
 from memoranda.support.durable_files import append_private
@@ -57,9 +56,8 @@ def _check_positions(path: Path, has: str, rows: Sequence[Any]) -> Iterator[Heal
             )
 
 
-def check_jobs(home: Path, setting: Path, server_url: str, in_use: Sequence[str]) -> Iterator[HealthIssue]:
-    """Report jobs that wait too long or were parked; `setting` is the file that names the server, if one has them."""
-    path, has = (setting, _ON_SERVER) if server_url else (home / FILE_NAME, "has")
+def check_jobs(home: Path, path: Path, has: str, server_url: str, in_use: Sequence[str]) -> Iterator[HealthIssue]:
+    """Report jobs that wait too long or were parked; `path` is the file that has them, or that names their server."""
     with opened_for_everyone(outbox_database(home, server_url)) as engine, engine.reading() as connection:
         waiting = connection.execute(
             "SELECT provider, count(*), min(created), max(last_error) FROM jobs WHERE state = 'waiting'"

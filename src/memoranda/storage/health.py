@@ -1,17 +1,18 @@
 """Checks whether a database is undamaged and private, and saves the readable content of a damaged one."""
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
 from memoranda.errors import CorruptStoreError, NewerStoreError, NoLocksError, StorageError
+from memoranda.storage.lazy_database import SharedFile
 from memoranda.storage.orphaned_wal import database_exists, main_file_missing
 from memoranda.storage.salvage.leaf_rows import PartialRow
 from memoranda.storage.salvage.rebuild import SIDE_FILES, DamagedDatabase, damaged_copy_path, list_kept_files, rebuild
-from memoranda.storage.schema import SCHEMA_VERSION, Schema, Table
-from memoranda.storage.sqlite.database import Connection, Database
-from memoranda.storage.sqlite.schema_upgrade import open_database
+from memoranda.storage.schema import STATE_META, Schema, Table
+from memoranda.storage.sqlite.database import Connection
+from memoranda.storage.sqlite.engine import with_tables
 from memoranda.storage.sqlite.stored_texts import add_row_if_valid
 from memoranda.support.health_issues import HealthIssue, check_permissions
 from memoranda.support.lazy_dataclass import dataclass
@@ -21,16 +22,24 @@ _LOCK_TIMEOUT = 2.0
 
 @dataclass(frozen=True, slots=True)
 class CheckedDatabase:
-    """A database, how to check its content (`check_content`), and how to save it if it is damaged (`save`)."""
+    """A file with the tables of some components, and how to check its content."""
 
     path: Path
     application_id: int
-    schema: Schema
-    check_content: Callable[[Database], Iterator[HealthIssue]]
-    save: Callable[[DamagedDatabase, Path], str]
+    schemas: Sequence[Schema]
+    check_content: Callable[[], Iterator[HealthIssue]]
 
-    def open(self, path: Path | None = None) -> Database:
-        return open_database(path or self.path, self.schema, self.application_id, wait=_LOCK_TIMEOUT)
+    def open(self, path: Path | None = None) -> SharedFile:
+        return with_tables(SharedFile(path or self.path, self.application_id, _LOCK_TIMEOUT), *self.schemas)
+
+    def save(self, damaged: DamagedDatabase, fresh: Path) -> str:
+        """Copy what can still be read of a damaged file into a new one."""
+        tables = [table for schema in self.schemas for table in schema.tables]
+        with closing(self.open(fresh)) as database, database.writing() as connection:
+            count = sum(_take_rows(connection, damaged, table) for table in (*tables, STATE_META))
+            for statement in (each for schema in self.schemas for each in schema.after_salvage):
+                connection.execute(statement)
+        return f"{count:,} rows"
 
 
 def check_store(store: CheckedDatabase) -> Iterator[HealthIssue]:
@@ -76,7 +85,7 @@ def _check_database(store: CheckedDatabase) -> Iterator[HealthIssue]:
         if problems:
             yield _damage_issue(store, f"is damaged: {problems[0]}")
         else:
-            yield from store.check_content(database)
+            yield from store.check_content()
 
 
 def _damage_issue(store: CheckedDatabase, problem: str) -> HealthIssue:
@@ -110,7 +119,7 @@ def _save(store: CheckedDatabase) -> str:
     return f"saved {summary}, which is all that could be read; the damaged file is kept as {list_kept_files(kept)}"
 
 
-def take_rows(connection: Connection, damaged: DamagedDatabase, table: Table) -> int:
+def _take_rows(connection: Connection, damaged: DamagedDatabase, table: Table) -> int:
     """Copy the whole readable rows of a table and return how many; skips rows that violate a constraint."""
     taken = 0
     for row in damaged.rows(table):
@@ -119,16 +128,3 @@ def take_rows(connection: Connection, damaged: DamagedDatabase, table: Table) ->
             continue
         taken += add_row_if_valid(connection, table.name, row)
     return taken
-
-
-def plain_store(path: Path, application_id: int, schema: Schema, row_name: str) -> CheckedDatabase:
-    """A database that is only checked for damage; `row_name` names its rows in messages, in the plural."""
-
-    def save(damaged: DamagedDatabase, fresh: Path) -> str:
-        with closing(store.open(fresh)) as database, database.writing() as connection:
-            tables = (table for table in schema.all_tables if table.name != SCHEMA_VERSION.name)
-            count = sum(take_rows(connection, damaged, table) for table in tables)
-        return f"{count:,} {row_name}"
-
-    store = CheckedDatabase(path, application_id, schema, lambda database: iter(()), save)
-    return store

@@ -1,6 +1,8 @@
 """A database that is opened, or created, at its first use, in a file or on a server.
 
-Checking whether it exists creates nothing. The code for servers is loaded only if one is configured.
+Checking whether it exists creates nothing. The code for servers is loaded only if one is configured. Every component
+has a schema of its own with a version of its own. The components that use a file in one process share the connections
+to it, as they share those to a server.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,10 +15,44 @@ from memoranda.storage.engine import Engine
 from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.storage.orphaned_wal import database_exists
 from memoranda.storage.schema import Schema
-from memoranda.storage.sqlite.engine import open_sqlite_engine
+from memoranda.storage.sqlite.engine import SqliteEngine, with_tables
+from memoranda.storage.sqlite.schema_upgrade import upgrade_component
 
 if TYPE_CHECKING:
     from memoranda.storage.postgres.engine import PostgresEngine
+
+_registry = ForkLock()
+_engines: "dict[tuple[Path, float], SharedFile]" = {}
+
+
+class SharedFile(SqliteEngine):
+    """The connections to a file with the tables of several components; closed when its last user has closed it."""
+
+    def __init__(self, path: Path, application_id: int, wait: float) -> None:
+        super().__init__(path, application_id=application_id, wait=wait)
+        self.users = 1
+
+    def _upgrade(self, schema: Schema) -> None:
+        upgrade_component(self, schema)
+
+    def close(self) -> None:
+        with _registry:
+            self.users -= 1
+            if self.users:
+                return
+            if _engines.get((self.path, self._wait)) is self:
+                del _engines[self.path, self._wait]
+        super().close()
+
+
+def _shared_file(path: Path, application_id: int, wait: float) -> SharedFile:
+    with _registry:
+        engine = _engines.get((path, wait))
+        if engine is None:
+            engine = _engines[path, wait] = SharedFile(path, application_id, wait)
+        else:
+            engine.users += 1
+        return engine
 
 
 class LazyDatabase:
@@ -58,9 +94,9 @@ class LazyDatabase:
                 self._engine = None
 
     def _open(self) -> Engine:
-        if not self.server_url:
-            return open_sqlite_engine(self.path, self._schema, self._application_id, wait=self._wait)
-        return open_server_engine(self.server_url, self._schema, lock_timeout=self._wait)
+        if self.server_url:
+            return open_server_engine(self.server_url, self._schema, lock_timeout=self._wait)
+        return with_tables(_shared_file(self.path, self._application_id, self._wait), self._schema)
 
 
 @contextmanager

@@ -15,7 +15,6 @@ from memoranda.external.loading.discovery import discover, find_by_name
 from memoranda.home import config
 from memoranda.home.memory_store import CuratedMemories
 from memoranda.home.session_db import SessionDB
-from memoranda.memory.checkpoints.store import checked_checkpoints
 from memoranda.memory.curated import health_checks
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.record import health as session_health
@@ -44,7 +43,7 @@ from memoranda.support.home import (
     server_index_path,
     vector_files,
 )
-from memoranda.upkeep.home_tables import check_parts, checked_home
+from memoranda.upkeep.home_tables import check_parts, checked_files, part_schemas
 from memoranda.upkeep.sync.delivery import check_sync
 
 # How many users the doctor looks at without --deep: each takes some round trips.
@@ -87,7 +86,8 @@ def examine(home: Home, deep: Progress | None = None) -> Iterator[HealthIssue]:
         yield from issues_until_error(home.state_db, lambda: _check_index(home.state_db, deep))
     yield from issues_until_error(home.root, lambda: _check_search_extras(home, loaded))
     yield from issues_until_error(home.root, lambda: _check_external(home, loaded.providers))
-    yield from issues_until_error(home.root, lambda: _check_other_databases(home.root, loaded.providers))
+    for file in checked_files(home.root, loaded.providers):
+        yield from issues_until_error(file.path, partial(check_store, file))
     yield from issues_until_error(home.root, lambda: check_sync(home.root))
     yield from issues_until_error(memories, lambda: _check_users(home, loaded))
     if deep is not None:
@@ -179,7 +179,7 @@ def _check_server_parts(home: Home, loaded: config.Config, deep: Progress | None
         checks: list[Callable[[str], Iterator[HealthIssue]]] = [
             lambda url: _check_curated(home, loaded, url, deep),
             lambda url: check_notifications(home.root, home.config_file, url),
-            lambda url: check_parts(home.root, loaded.providers, home.config_file, url),
+            lambda url: check_parts(home.root, part_schemas(), loaded.providers, home.config_file, url),
         ]
         for check in checks:
             try:
@@ -274,12 +274,6 @@ def _check_external(home: Home, in_use: Sequence[str]) -> Iterator[HealthIssue]:
     yield from check_settings(home.root)
     yield from check_notifications(home.root)
     yield from check_providers(home.root, in_use)
-
-
-def _check_other_databases(home: Path, in_use: Sequence[str]) -> Iterator[HealthIssue]:
-    """Check `home.db` and checkpoints."""
-    yield from check_store(checked_home(home, in_use))
-    yield from check_store(checked_checkpoints(home))
 
 
 def _check_links(home: Home) -> Iterator[HealthIssue]:

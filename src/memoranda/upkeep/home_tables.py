@@ -10,12 +10,10 @@ from pathlib import Path
 
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
-from memoranda.storage.health import CheckedDatabase, take_rows
-from memoranda.storage.home_database import APPLICATION_ID, FILE_NAME, HomeDatabase, HomeEngine
+from memoranda.storage.health import CheckedDatabase
+from memoranda.storage.home_database import APPLICATION_ID, FILE_NAME, HomeDatabase
 from memoranda.storage.lazy_database import LazyDatabase, opened_for_everyone, users_of
-from memoranda.storage.salvage.rebuild import DamagedDatabase
-from memoranda.storage.schema import STATE_META, Schema
-from memoranda.storage.sqlite.database import Database
+from memoranda.storage.schema import Schema
 from memoranda.support.health_issues import HealthIssue
 
 
@@ -71,25 +69,25 @@ def users_with_rows(root: Path, url: str) -> set[str]:
     return {user for engine, schema in opened_parts(root, (url,)) for user in users_of(engine, schema.user_tables)}
 
 
-def check_parts(root: Path, in_use: Sequence[str], setting: Path = Path(), url: str = "") -> Iterator[HealthIssue]:
-    """What is wrong with rows in `home.db`, or on a server that the file `setting` names.
+def check_parts(
+    root: Path, schemas: Sequence[Schema], in_use: Sequence[str], path: Path, url: str = ""
+) -> Iterator[HealthIssue]:
+    """What is wrong with the rows of parts: in the file `path`, or on a server that it names.
 
     `in_use` are the names of the providers in use.
     """
     from memoranda.external.checks import check_jobs  # noqa: PLC0415
-    from memoranda.memory.checkpoints.store import check_server_checkpoints  # noqa: PLC0415
 
-    path, has = (setting, "names a server that has") if url else (root / FILE_NAME, "has")
-    for schema in home_schemas():
-        if schema.check_rows is None:
-            continue
-        with opened_for_everyone(part_database(root, schema, url)) as engine, engine.reading() as connection:
-            issues = list(schema.check_rows(connection, bool(url)))
-        for issue in issues:
-            repair = None if issue.repair is None else partial(_repair, root, schema, url, issue.repair)
-            yield HealthIssue(issue.severity, path, f"{has} {issue.problem}", issue.remedy, repair, issue.harmless)
-    yield from check_jobs(root, setting, url, in_use)
-    yield from check_server_checkpoints(root, setting, url) if url else ()
+    has = "names a server that has" if url else "has"
+    for schema in schemas:
+        if schema.check_rows is not None:
+            with opened_for_everyone(part_database(root, schema, url)) as engine, engine.reading() as connection:
+                issues = list(schema.check_rows(connection, bool(url)))
+            for issue in issues:
+                repair = None if issue.repair is None else partial(_repair, root, schema, url, issue.repair)
+                yield HealthIssue(issue.severity, path, f"{has} {issue.problem}", issue.remedy, repair, issue.harmless)
+        if schema.name == "outbox":
+            yield from check_jobs(root, path, has, url, in_use)
 
 
 def _repair(root: Path, schema: Schema, url: str, repair: Callable[[Connection], str]) -> str:
@@ -97,33 +95,13 @@ def _repair(root: Path, schema: Schema, url: str, repair: Callable[[Connection],
         return repair(connection)
 
 
-class CheckedHome(CheckedDatabase):
-    """`home.db` with the tables of all parts."""
+def checked_files(root: Path, in_use: Sequence[str] = ()) -> list[CheckedDatabase]:
+    """For the doctor: the files with the tables of parts."""
+    from memoranda.memory.checkpoints import schema as checkpoints  # noqa: PLC0415
 
-    def open(self, path: Path | None = None) -> Database:
-        engine = HomeEngine(path or self.path, 2.0)
-        try:
-            for schema in home_schemas():
-                engine.create_tables(schema)
-        except BaseException:
-            engine.close()
-            raise
-        return engine
-
-
-def checked_home(root: Path, in_use: Sequence[str] = ()) -> CheckedHome:
-    """For the doctor: what is wrong with `home.db`, and how to save what can still be read."""
-
-    def check_content(database: Database) -> Iterator[HealthIssue]:
-        return check_parts(root, in_use)
-
-    def save(damaged: DamagedDatabase, fresh: Path) -> str:
-        tables = [table for schema in home_schemas() for table in schema.tables]
-        with closing(store.open(fresh)) as database, database.writing() as connection:
-            count = sum(take_rows(connection, damaged, table) for table in (*tables, STATE_META))
-            for statement in (each for schema in home_schemas() for each in schema.after_salvage):
-                connection.execute(statement)
-        return f"{count:,} rows"
-
-    store = CheckedHome(root / FILE_NAME, APPLICATION_ID, home_schemas()[0], check_content, save)
-    return store
+    home = (root / FILE_NAME, APPLICATION_ID, home_schemas())
+    others = (root / checkpoints.FILE_NAME, checkpoints.APPLICATION_ID, [checkpoints.SCHEMA])
+    return [
+        CheckedDatabase(path, number, schemas, partial(check_parts, root, schemas, in_use, path))
+        for path, number, schemas in (home, others)
+    ]

@@ -8,6 +8,7 @@ import pytest
 
 from memoranda.external.holographic.health import check_caches
 from memoranda.external.holographic.retrieval import FactFilter, Retriever
+from memoranda.external.holographic.schema import SCHEMA
 from memoranda.external.holographic.shared_facts import cache_path
 from memoranda.external.holographic.user_facts import sweep_caches
 from memoranda.support.health_issues import HealthIssue
@@ -107,10 +108,10 @@ def test_facts_that_a_cache_overlooks_are_reported(home: Path) -> None:
         store.add("Ana lives in Berlin")
     with closing(sqlite3.connect(home / "home.db")) as connection, connection:
         connection.execute("UPDATE shared_facts SET revision = 7, content = 'Ana lives in Rome'")
-    (finding,) = check_parts(home, ())
+    (finding,) = check_parts(home, [SCHEMA], (), home / "home.db")
     assert "1 facts of 1 users that nodes overlook" in finding.problem and finding.repair is not None
     finding.repair()
-    assert list(check_parts(home, ())) == []
+    assert list(check_parts(home, [SCHEMA], (), home / "home.db")) == []
     with opened(home) as store:
         assert [fact.content for fact in store.list_facts()] == ["Ana lives in Rome"]
 

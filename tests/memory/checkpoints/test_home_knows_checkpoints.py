@@ -12,15 +12,12 @@ import pytest
 import memoranda
 from memoranda.errors import CorruptStoreError
 from memoranda.memory.checkpoints.passages import CheckpointPassages
-from memoranda.memory.checkpoints.schema import TABLES
+from memoranda.memory.checkpoints.schema import TABLES, Serialized, count_changed
 from memoranda.memory.checkpoints.store import (
     CheckpointKey,
     CheckpointStore,
-    Serialized,
     StoredCheckpoint,
     Write,
-    checked_checkpoints,
-    count_changed,
     open_checkpoints,
 )
 from memoranda.memory.checkpoints.threads import copy_thread
@@ -30,6 +27,7 @@ from memoranda.support.text_matcher import TextMatcher
 from memoranda.upkeep.backup.archive import BackupOptions, write_backup
 from memoranda.upkeep.backup.restore import restore_backup
 from memoranda.upkeep.doctor import examine
+from memoranda.upkeep.home_tables import checked_files
 from memoranda.upkeep.migration.migrate import migrate_to_files, migrate_to_server
 
 
@@ -168,10 +166,10 @@ def test_every_changed_bit_of_a_checkpoint_is_reported(home: Path) -> None:
     places += [at for at in range(len(whole)) if whole[at] and chosen.random() < 0.03]
     for place in places:
         path.write_bytes(whole[:place] + bytes([whole[place] ^ (1 << chosen.randrange(8))]) + whole[place + 1 :])
-        if not list(check_store(checked_checkpoints(home))):
+        if not list(check_store(checked_files(home)[1])):
             assert _all_rows(path) == rows, place
     path.write_bytes(whole)
-    assert list(check_store(checked_checkpoints(home))) == []
+    assert list(check_store(checked_files(home)[1])) == []
 
 
 def _all_rows(path: Path) -> list[Any]:
@@ -185,7 +183,7 @@ def test_a_forgotten_text_leaves_checkpoints_that_match_their_checksums(memory: 
     copy_thread(_store(memory), "t", "copy")
     engine = _store(memory).engine
     assert CheckpointPassages(_store(memory)).replace(TextMatcher(["lisbon"])) == 2
-    assert count_changed(engine) == 0
     with engine.writing() as connection:
+        assert count_changed(connection) == 0
         connection.execute("UPDATE checkpoint_writes SET channel = 'other'")
-    assert count_changed(engine) == 2
+        assert count_changed(connection) == 2

@@ -42,7 +42,7 @@ from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection as AnyConnection
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.storage.sqlite.database import Connection, Database
-from memoranda.storage.sqlite.schema_upgrade import open_database
+from memoranda.storage.sqlite.engine import open_sqlite_engine
 from memoranda.storage.state_meta import read_meta, write_meta
 from memoranda.support.durable_files import make_private_directory
 from memoranda.support.home import remove_file
@@ -394,12 +394,12 @@ class FactStore:
 
     def _open_cache(self, path: Path) -> Database:
         try:
-            return open_database(path, CACHE_SCHEMA, APPLICATION_ID, durable=False)
+            return open_sqlite_engine(path, CACHE_SCHEMA, APPLICATION_ID, durable=False)
         except CorruptStoreError as error:
             _log.warning("The cache of facts is damaged, and filled again: %s", error)
             with FileLock(self._lock_path, _LOCK_TIMEOUT):
                 remove_file(path)
-            return open_database(path, CACHE_SCHEMA, APPLICATION_ID, durable=False)
+            return open_sqlite_engine(path, CACHE_SCHEMA, APPLICATION_ID, durable=False)
 
     def _is_current(self) -> bool:
         with self.database.reading() as connection:

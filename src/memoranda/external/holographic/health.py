@@ -16,7 +16,7 @@ from memoranda.external.holographic.user_facts import delete_cache, lost_store, 
 from memoranda.storage.health import check_file
 from memoranda.storage.home_database import FILE_NAME
 from memoranda.storage.sqlite.database import Database
-from memoranda.storage.sqlite.schema_upgrade import open_database
+from memoranda.storage.sqlite.engine import open_sqlite_engine
 from memoranda.support.health_issues import HealthIssue
 
 
@@ -44,7 +44,7 @@ def _put_back(home: Path, user: str) -> str:
 
 
 def _check_cache(path: Path) -> Iterator[HealthIssue]:
-    with closing(open_database(path, CACHE_SCHEMA, APPLICATION_ID, wait=2.0, durable=False)) as database:
+    with closing(open_sqlite_engine(path, CACHE_SCHEMA, APPLICATION_ID, wait=2.0, durable=False)) as database:
         problems = database.check(thorough=True)
         problem = f"is damaged: {problems[0]}" if problems else _find_problem(database)
     if problem:

@@ -37,7 +37,8 @@ from memoranda.importers.reader_protocol import (
 )
 from memoranda.importers.source_databases import find_databases, open_database, rows, tables
 from memoranda.importers.source_files import MAX_LINE_BYTES
-from memoranda.memory.checkpoints.store import CheckpointKey, Serialized, StoredCheckpoint, Write
+from memoranda.memory.checkpoints.schema import Serialized
+from memoranda.memory.checkpoints.store import CheckpointKey, StoredCheckpoint, Write
 from memoranda.support.canonical_text import unstorable_character
 
 _MAX_DEPTH = 100

@@ -43,7 +43,8 @@ from memoranda.integrations.frameworks import blocking_calls
 from memoranda.integrations.frameworks.langchain_history import THREADS, record_thread
 from memoranda.integrations.frameworks.recorded_session import RecordedSession
 from memoranda.memory.checkpoints import threads
-from memoranda.memory.checkpoints.store import CheckpointKey, CheckpointStore, Serialized, StoredCheckpoint, Write
+from memoranda.memory.checkpoints.schema import Serialized
+from memoranda.memory.checkpoints.store import CheckpointKey, CheckpointStore, StoredCheckpoint, Write
 from memoranda.types import DeleteItem, PutItem
 from memoranda.types import Item as StoredItem
 

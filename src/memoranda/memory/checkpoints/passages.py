@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from memoranda.memory.checkpoints.schema import CHECKPOINTS, SEALED, TABLES, VALUES, WRITES
-from memoranda.memory.checkpoints.store import CheckpointStore, Serialized, checksum, lock_thread
+from memoranda.memory.checkpoints.schema import CHECKPOINTS, SEALED, TABLES, VALUES, WRITES, Serialized, checksum
+from memoranda.memory.checkpoints.store import CheckpointStore, lock_thread
 from memoranda.memory.checkpoints.threads import delete_threads
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine

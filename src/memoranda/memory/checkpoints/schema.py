@@ -5,7 +5,14 @@ their values, so a value is stored once per thread, named by its hash, and a che
 hash nor an index covers has a checksum, by which a changed bit is noticed.
 """
 
-from memoranda.storage.schema import Column, Forgetting, Schema, ServerTables, Table
+import hashlib
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from memoranda.storage.connection import Connection
+from memoranda.storage.schema import Column, Forgetting, RowIssue, Schema, ServerTables, Table
 
 APPLICATION_ID = int.from_bytes(b"MemC", "big")
 FILE_NAME = "checkpoints.db"
@@ -17,7 +24,7 @@ _NAMESPACE = Column("namespace", "text", "NOT NULL", "The subgraph; empty for th
 _CHECKPOINT = Column("checkpoint_id", "text", "NOT NULL", "The framework's id; ids sort by time.")
 _KIND = Column("kind", "text", "NOT NULL", "How the serializer encoded the value.")
 
-CHECKSUM = Column("checksum", "integer", "", "CRC-32 of the columns that no index covers; null in older rows.")
+CHECKSUM = Column("checksum", "integer", "NOT NULL", "CRC-32 of the columns that no index covers.")
 
 CHECKPOINTS = Table(
     "checkpoints",
@@ -81,8 +88,59 @@ SEALED = {
 }  # fmt: skip
 """The columns that a checksum covers, by table. SQLite compares the others with an index; a value has its own hash."""
 
+
+class Serialized(NamedTuple):
+    """A value as the framework's serializer encoded it, and the name of the encoding."""
+
+    kind: str
+    data: bytes
+
+    @property
+    def value_id(self) -> str:
+        """The name of the value in its thread."""
+        return hashlib.sha256(self.kind.encode() + b"\0" + self.data).hexdigest()
+
+
+def checksum(sealed: Sequence[Any]) -> int:
+    """The CRC-32 of columns, each with its length, so that no two lists of columns have the same input."""
+    parts = [bytes(each) if isinstance(each, bytes | memoryview) else repr(each).encode() for each in sealed]
+    return zlib.crc32(b"".join(b"%d:%b" % (len(part), part) for part in parts))
+
+
+def _check_rows(connection: Connection, on_server: bool) -> Iterator[RowIssue]:
+    """Checkpoints whose values are missing, and rows that have changed on the disk."""
+    source = "the tables from a backup of the server" if on_server else "the file from a backup"
+    remedy = f"restore {source}, or resume those threads from an earlier checkpoint"
+    if missing := _count_incomplete(connection):
+        yield RowIssue("error", f"{missing:,} checkpoints of which a value is missing", remedy)
+    if changed := count_changed(connection):
+        problem = f"{changed:,} rows of checkpoints that have changed on the disk since they were written"
+        yield RowIssue("error", problem, remedy)
+
+
+def count_changed(connection: Connection) -> int:
+    """How many rows do not match their checksum, or the hash that names a value."""
+    values = connection.execute("SELECT value_id, kind, value FROM checkpoint_values")
+    changed = sum(bool(Serialized(kind, bytes(value)).value_id != value_id) for value_id, kind, value in values)
+    for table, columns in SEALED.items():
+        rows = connection.execute(f"SELECT checksum, {', '.join(columns)} FROM {table}")
+        changed += sum(bool(checksum(sealed) != stored) for stored, *sealed in rows)
+    return changed
+
+
+def _count_incomplete(connection: Connection) -> int:
+    """How many checkpoints name a value that is not stored."""
+    rows = connection.execute("SELECT user_id, thread_id, value_id FROM checkpoint_values")
+    stored = {(user, thread, value_id) for user, thread, value_id in rows}
+    found = connection.execute("SELECT user_id, thread_id, channels FROM checkpoints")
+    return sum(
+        any((user, thread, value_id) not in stored for value_id in json.loads(channels).values())
+        for user, thread, channels in found
+    )
+
+
 SCHEMA = Schema(
-    version=2,
+    version=1,
     name="checkpoints",
     tables=TABLES,
     indexes=(
@@ -94,4 +152,5 @@ SCHEMA = Schema(
     server=ServerTables(user_tables=tuple((table.name, "user_id") for table in TABLES)),
     # Texts are in opaque values, which `passages.py` overwrites.
     forgetting=Forgetting(texts=frozenset()),
+    check_rows=_check_rows,
 )

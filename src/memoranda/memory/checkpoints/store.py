@@ -6,13 +6,10 @@ checkpoint is a new row, so none replaces another. The database is `checkpoints.
 the record; the doctor checks it for damage, for checkpoints whose values are missing, and for changed bits.
 """
 
-import hashlib
 import json
 import time
-import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import field, replace
+from dataclasses import field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,16 +19,14 @@ from memoranda.memory.checkpoints.schema import (
     CHECKPOINT_KEY,
     FILE_NAME,
     SCHEMA,
-    SEALED,
     VALUE_KEY,
     WRITE_KEY,
+    Serialized,
+    checksum,
 )
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Condition, Engine
-from memoranda.storage.health import CheckedDatabase, plain_store
 from memoranda.storage.lazy_database import LazyDatabase
-from memoranda.storage.sqlite.database import Database
-from memoranda.support.health_issues import HealthIssue
 from memoranda.support.lazy_dataclass import dataclass
 
 _FIRST_PAGE, _MAX_PAGE = 5, 50
@@ -58,18 +53,6 @@ _REPLACE_WRITE = (
     "UPDATE SET task_path = excluded.task_path, channel = excluded.channel, kind = excluded.kind,"
     " value = excluded.value, checksum = excluded.checksum"
 )
-
-
-class Serialized(NamedTuple):
-    """A value as the framework's serializer encoded it, and the name of the encoding."""
-
-    kind: str
-    data: bytes
-
-    @property
-    def value_id(self) -> str:
-        """The name of the value in its thread."""
-        return hashlib.sha256(self.kind.encode() + b"\0" + self.data).hexdigest()
 
 
 class CheckpointKey(NamedTuple):
@@ -335,12 +318,6 @@ class CheckpointStore:
         return " AND ".join(["user_id = ?", *(f"{name} = ?" for name in given)]), [self.user, *given.values()]
 
 
-def checksum(sealed: Sequence[Any]) -> int:
-    """The CRC-32 of columns, each with its length, so that no two lists of columns have the same input."""
-    parts = [bytes(each) if isinstance(each, bytes | memoryview) else repr(each).encode() for each in sealed]
-    return zlib.crc32(b"".join(b"%d:%b" % (len(part), part) for part in parts))
-
-
 def lock_thread(engine: Engine, connection: Connection, user: str, thread_id: str) -> None:
     """Lock a thread until the transaction ends: a value must not be removed while a new checkpoint refers to it."""
     engine.lock_session(connection, f"checkpoints:{user}:{thread_id}")
@@ -350,52 +327,3 @@ def open_checkpoints(home: Path, record: Path | str = "") -> LazyDatabase:
     """The database, opened or created at its first use; on the server of the record, if `record` is a URL."""
     server_url = record if isinstance(record, str) else ""
     return LazyDatabase(home / FILE_NAME, SCHEMA, APPLICATION_ID, server_url=server_url)
-
-
-def checked_checkpoints(home: Path) -> CheckedDatabase:
-    """The file of a home; a damaged one is rebuilt from all rows that can still be read."""
-    path = home / FILE_NAME
-
-    def check_content(database: Database) -> Iterator[HealthIssue]:
-        remedy = "restore the file from a backup, or resume those threads from an earlier checkpoint"
-        yield from (HealthIssue("error", path, f"has {problem}", remedy) for problem in _find_problems(database))
-
-    return replace(plain_store(path, APPLICATION_ID, SCHEMA, "rows of checkpoints"), check_content=check_content)
-
-
-def check_server_checkpoints(home: Path, setting: Path, url: str) -> Iterator[HealthIssue]:
-    """Check the tables of a server; `setting` is the file that names it."""
-    remedy = "restore the tables from a backup of the server, or resume those threads from an earlier checkpoint"
-    with closing(open_checkpoints(home, url)) as database:
-        for problem in _find_problems(database.open().acting_for(None, everyone=True)):
-            yield HealthIssue("error", setting, f"names a server with {problem}", remedy)
-
-
-def _find_problems(database: Database | Engine) -> Iterator[str]:
-    if missing := count_incomplete(database):
-        yield f"{missing:,} checkpoints of which a value is missing"
-    if changed := count_changed(database):
-        yield f"{changed:,} rows of checkpoints that have changed on the disk since they were written"
-
-
-def count_changed(database: Database | Engine) -> int:
-    """How many rows do not match their checksum, or the hash that names a value."""
-    with database.reading() as connection:
-        values = connection.execute("SELECT value_id, kind, value FROM checkpoint_values")
-        changed = sum(bool(Serialized(kind, bytes(value)).value_id != value_id) for value_id, kind, value in values)
-        for table, columns in SEALED.items():
-            rows = connection.execute(f"SELECT checksum, {', '.join(columns)} FROM {table} WHERE checksum IS NOT NULL")
-            changed += sum(bool(checksum(sealed) != stored) for stored, *sealed in rows)
-    return changed
-
-
-def count_incomplete(database: Database | Engine) -> int:
-    """How many checkpoints name a value that is not stored."""
-    with database.reading() as connection:
-        rows = connection.execute("SELECT user_id, thread_id, value_id FROM checkpoint_values")
-        stored = {(user, thread, value_id) for user, thread, value_id in rows}
-        found = connection.execute("SELECT user_id, thread_id, channels FROM checkpoints")
-        return sum(
-            any((user, thread, value_id) not in stored for value_id in json.loads(channels).values())
-            for user, thread, channels in found
-        )

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from memoranda.errors import StorageError
-from memoranda.memory.checkpoints.schema import CHECKPOINTS, TABLES, VALUES, WRITES
-from memoranda.memory.checkpoints.store import ChainLink, CheckpointKey, CheckpointStore, Serialized, lock_thread
+from memoranda.memory.checkpoints.schema import CHECKPOINTS, TABLES, VALUES, WRITES, Serialized
+from memoranda.memory.checkpoints.store import ChainLink, CheckpointKey, CheckpointStore, lock_thread
 from memoranda.storage.connection import Connection
 from memoranda.storage.schema import Table
 

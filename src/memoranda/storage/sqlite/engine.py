@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Condition, Engine, FeedTable, Statement, last_position
@@ -141,16 +141,20 @@ class SqliteEngine(Database):
         inspect: Callable[[sqlite3.Connection], None] = lambda connection: None,
         wait: float = 10.0,
         vfs: str = "",
+        durable: bool = True,
         guard: StoreGuard | None = None,
     ) -> None:
         self._guard = guard
+        self._tables: set[str] = set()
 
         def inspect_store(connection: sqlite3.Connection) -> None:
             inspect(connection)
             if guard is not None:
                 guard.check(connection)
 
-        super().__init__(path, application_id=application_id, inspect=inspect_store, wait=wait, vfs=vfs)
+        super().__init__(
+            path, application_id=application_id, inspect=inspect_store, wait=wait, vfs=vfs, durable=durable
+        )
         if guard is not None:
             self._checkpoints.after_checkpoint = guard.update
 
@@ -196,7 +200,19 @@ class SqliteEngine(Database):
         return str(self.path)
 
     def create_tables(self, schema: Schema) -> None:
+        self._tables |= {table.name for table in schema.tables}
+        self._upgrade(schema)
+
+    def _upgrade(self, schema: Schema) -> None:
         upgrade_schema(self, schema)
+
+    def check(self, *, thorough: bool = False) -> list[str]:
+        """Describe damage in SQLite's words, and name the tables that are missing: another program may drop one."""
+        if problems := super().check(thorough=thorough):
+            return problems
+        with self.reading() as connection:
+            existing = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+        return [f"the table {name} is missing" for name in sorted(self._tables - existing)]
 
     def write_statement(self, statement: str, values: Sequence[Any]) -> list[Any]:
         with self.writing() as connection:
@@ -241,25 +257,42 @@ class SqliteEngine(Database):
         return lock
 
 
+_Engine = TypeVar("_Engine", bound=SqliteEngine)
+
+
+def with_tables(engine: _Engine, *schemas: Schema) -> _Engine:
+    """The engine, after it has created these tables; closed if that fails."""
+    try:
+        for schema in schemas:
+            engine.create_tables(schema)
+        if engine._guard is not None and not engine.read_only:
+            engine._use_writer(engine._guard.start)
+    except BaseException:
+        engine.close()
+        raise
+    return engine
+
+
 def open_sqlite_engine(
-    path: Path, schema: Schema, application_id: int, *, wait: float = 10.0, guard: StoreGuard | None = None
+    path: Path,
+    schema: Schema,
+    application_id: int,
+    *,
+    wait: float = 10.0,
+    durable: bool = True,
+    guard: StoreGuard | None = None,
 ) -> SqliteEngine:
     """Open a file, or create it, with the tables of `schema`; raises NewerStoreError if a newer version wrote it.
 
-    A `guard` recognises the file, and raises if it is not the expected one.
+    A power cut may take the last commits of a file that is not `durable`, and does not damage it. A `guard` recognises
+    the file, and raises if it is not the expected one.
     """
     engine = SqliteEngine(
         path,
         application_id=application_id,
         inspect=lambda connection: refuse_newer(connection, schema, path),
         wait=wait,
+        durable=durable,
         guard=guard,
     )
-    try:
-        engine.create_tables(schema)
-        if guard is not None and not engine.read_only:
-            engine._use_writer(guard.start)
-    except BaseException:
-        engine.close()
-        raise
-    return engine
+    return with_tables(engine, schema)

@@ -18,28 +18,6 @@ from memoranda.storage.state_meta import read_meta, write_meta
 _VERSION_KEY = "memoranda_schema_version"
 
 
-def open_database(
-    path: Path, schema: Schema, application_id: int, *, wait: float = 10.0, durable: bool = True
-) -> Database:
-    """Open a file, or create it, with the tables of `schema`; raises NewerStoreError if a newer version wrote it.
-
-    A power cut may take the last commits of a file that is not `durable`, and does not damage it.
-    """
-    database = Database(
-        path,
-        application_id=application_id,
-        inspect=lambda connection: refuse_newer(connection, schema, path),
-        wait=wait,
-        durable=durable,
-    )
-    try:
-        upgrade_schema(database, schema)
-    except BaseException:
-        database.close()
-        raise
-    return database
-
-
 def upgrade_schema(database: Database, schema: Schema) -> None:
     """Create the tables of `schema`, or their missing parts."""
     found = _version(database)
