@@ -17,13 +17,14 @@ unexport PYTHONDONTWRITEBYTECODE
 run: $(RUN_READY)
 	@$(BIN)/memoranda demo
 
-# Four at once, also on two cores: many tests wait for a process. Each loads and runs its share of the files.
-PYTEST := $(BIN)/python -m pytest -n 4 --dist each --max-worker-restart 4
+# Four or six processes at once, also on two cores: many tests wait, the slow ones for longer.
+# Each loads and runs its share of the files.
+PYTEST := $(BIN)/python -m pytest --dist each --max-worker-restart 4
 
 # The everyday run: no slow tests, few examples per property.
 # Nothing is tried again, so that plugin is left out. SHUFFLE=seed runs the files in a random order.
 test: $(READY)
-	$(PYTEST) -m "not slow" -p no:rerunfailures \
+	$(PYTEST) -n 4 -m "not slow" -p no:rerunfailures \
 		$(if $(SHUFFLE),--shuffle $(SHUFFLE))
 
 # Some files, each in a process of its own, chosen at random by SEED; all of them with FILES=all.
@@ -33,7 +34,7 @@ test-alone: $(READY)
 # Everything: crash, concurrency and large-input tests too. A test that fails is tried once more, and both are printed:
 # a busy machine must not hide what the rest says. A process that crashes fails the run.
 test-all: $(READY)
-	$(PYTEST) --durations=25 --reruns 1
+	$(PYTEST) -n 6 --durations=25 --reruns 1
 
 # The adapters in their frameworks, and the pages about them; there is no reason to skip one here.
 test-frameworks: $(FRAMEWORKS_READY)
@@ -47,7 +48,7 @@ test-frameworks: $(FRAMEWORKS_READY)
 torture: $(READY)
 	$(BIN)/python -m tests.torture
 	$(BIN)/python -m pytest --torture --full
-	$(PYTEST) --full --reruns 1
+	$(PYTEST) -n 6 --full --reruns 1
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -31,7 +31,7 @@ from tests.cpu_limit import (
 )
 from tests.examples import draw_no_constants_of_the_sources, examples, use_all_examples
 from tests.fewer_messages import send_fewer_messages
-from tests.file_order import is_everyday, is_in_share, is_slow, pytest_configure_node, release_share, shuffle_files
+from tests.file_order import is_everyday, is_in_share, is_slow, pytest_configure_node, release_share, sort_files
 from tests.postgres import (
     mark_server_tests_slow,
     oldest_postgres_server,
@@ -232,7 +232,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Choose which of the collected tests run, and in which order."""
     mark_server_tests_slow(items)
-    shuffle_files(config, items)
+    sort_files(config, items)
     select_strikes(config, items)
 
 

@@ -30,22 +30,38 @@ _SHARE = "share"
 # Seconds of CPU, measured: a file takes about so much for its text and for each of its slow tests.
 _PER_CHARACTER = 0.12 / 1000
 _PER_SLOW_TEST = 0.3
-# What files take that have more to do than that. An estimate that has become wrong costs time and nothing else.
+# What files take that have more to do than that, and a third of the time for which they wait: three processes share a
+# core, so the other two use it then. An estimate that has become wrong costs time and nothing else.
 _MEASURED = {
-    "test_long_conversation.py": 23,
-    "docs/test_docs.py": 22,
-    "service/http/test_openapi.py": 15,
-    "cli/hosts/test_hook_helper.py": 20,
-    "docs/test_python_reference.py": 18,
+    "test_long_conversation.py": 34,
+    "service/http/test_openapi.py": 26,
+    "testing/test_store_contract_postgres.py": 25,
+    "torture/test_torture.py": 22,
+    "service/viewer/test_changes_in_browser.py": 20,
+    "home/shards/test_fleet.py": 19,
+    "service/viewer/test_browser.py": 19,
+    "docs/test_docs.py": 18,
+    "cli/hosts/test_hook_helper.py": 18,
+    "home/shards/test_move.py": 17,
+    "testing/test_store_contract.py": 17,
+    "service/http/test_nodes_forget.py": 16,
+    "integrations/mcp/test_stdio_server.py": 16,
+    "cli/hosts/test_hook.py": 14,
     "test_packaging.py": 13,
-    "torture/test_torture.py": 18,
-    "service/viewer/test_browser.py": 17,
-    "service/viewer/test_changes_in_browser.py": 15,
+    "cli/chat/test_piped.py": 13,
+    "storage/postgres/test_search.py": 12,
+    "external/test_attach.py": 12,
+    "importers/test_importer_contract.py": 12,
     "test_external_memory.py": 12,
-    "cli/chat/test_piped.py": 12,
-    "test_prompt_stability.py": 12,
     "docs/test_site.py": 11,
-    "search/test_search.py": 11,
+    "service/compatible/test_hostile_requests.py": 11,
+    "test_prompt_stability.py": 11,
+    "service/viewer/test_accessibility.py": 10,
+    "testing/test_concurrency_contract_postgres.py": 10,
+    "service/viewer/test_live.py": 10,
+    "safety/test_properties.py": 10,
+    "search/index/test_damage.py": 10,
+    "search/test_search.py": 10,
 }
 # The same for the everyday tests: contracts, whose tests run for many programs or are defined elsewhere.
 _MEASURED_EVERYDAY = {
@@ -90,10 +106,15 @@ def release_share(node: Any, error: object) -> None:
         _CRASHED.append(node.workerinput[_SHARE])
 
 
-def shuffle_files(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With `--shuffle`, put the files into a random order that the seed decides; tests of a file stay together."""
+def sort_files(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put the files that take long first, or, with `--shuffle`, all files into a random order that the seed decides.
+
+    A long file at the end would keep one process busy after all others are done. Tests of a file stay together.
+    """
     seed = config.getoption("--shuffle")
-    if seed is not None:
+    if seed is None:
+        items.sort(key=lambda item: -_measured(item.path, is_everyday(config)))
+    else:
         files = sorted({item.path for item in items})
         Random(seed).shuffle(files)
         place = {path: number for number, path in enumerate(files)}
@@ -124,11 +145,17 @@ def _shares(count: int, everyday: bool) -> dict[Path, int]:
     return shares
 
 
+def _measured(path: Path, everyday: bool) -> float:
+    """The seconds in the table; 0 for a file that is not there."""
+    table = _MEASURED_EVERYDAY if everyday else _MEASURED
+    return table.get(path.relative_to(_TESTS).as_posix(), 0) if path.is_relative_to(_TESTS) else 0
+
+
 def _seconds(path: Path, source: str, everyday: bool) -> float:
     """About how much CPU the tests of a file take."""
     tests = source.count(_TEST)
     slow = tests if is_slow(source) else source.count(_SLOW)
-    measured = (_MEASURED_EVERYDAY if everyday else _MEASURED).get(path.relative_to(_TESTS).as_posix())
+    measured = _measured(path, everyday)
     if everyday:
         return measured or (0.0 if is_slow(source) else _PER_CHARACTER * len(source) * (1 - slow / (tests + 1)))
     return measured or _PER_CHARACTER * len(source) + _PER_SLOW_TEST * slow

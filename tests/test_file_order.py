@@ -13,13 +13,27 @@ def _node(worker: str) -> Any:
     return SimpleNamespace(config=config, workerinput={"workerid": worker})
 
 
-@cases("everyday", [True, False])
-def test_shares_are_about_equal(everyday: bool) -> None:
+@cases(("everyday", "processes"), [(True, 4), (False, 6)])
+def test_shares_are_about_equal(everyday: bool, processes: int) -> None:
     """So that no process is left alone with a tenth of the work."""
-    shares, totals = file_order._shares(4, everyday), [0.0] * 4
+    shares, totals = file_order._shares(processes, everyday), [0.0] * processes
     for path, share in shares.items():
         totals[share] += file_order._seconds(path, path.read_text("utf-8"), everyday)
     assert max(totals) < 1.1 * min(totals)
+
+
+def test_the_files_that_take_longest_run_first() -> None:
+    """At the end one would keep its process busy while the others have nothing left to do; the rest keeps its order."""
+    config: Any = SimpleNamespace(getoption={"markexpr": "", "--shuffle": None}.get)
+    names = ["agent/test_b.py", "agent/test_a.py", "test_packaging.py", "test_long_conversation.py"]
+    items: list[Any] = [SimpleNamespace(path=file_order._TESTS / name) for name in names]
+    file_order.sort_files(config, items)
+    assert [item.path.name for item in items] == [
+        "test_long_conversation.py",
+        "test_packaging.py",
+        "test_b.py",
+        "test_a.py",
+    ]
 
 
 @cases("name", [*file_order._MEASURED, *file_order._MEASURED_EVERYDAY, *file_order._WITH_SDKS])
