@@ -38,6 +38,14 @@ def test_a_stored_set_reads_back_as_it_was(count: int) -> None:
     assert list(newest(docs)) == offsets[::-1]
 
 
+@cases("share", [8, 16, 32])
+def test_a_set_of_an_eighth_of_the_documents_takes_less_room_than_its_bits(share: int) -> None:
+    """Sets of such words are most of the bytes of postings, so their plain bits would make the index much larger."""
+    docs = random.Random(share).sample(range(BLOCK), BLOCK // share)
+    _, data = encode(array("H", sorted(docs)), 0, BLOCK)
+    assert len(data) < 0.9 * BLOCK / 8
+
+
 def test_a_set_tells_its_documents_one_by_one() -> None:
     """`has_doc` and `keep` agree with a plain set, also beyond the last document of a block, with flags or without."""
     plain = some_docs(5_000, 1) - set(range(BLOCK + 60_000, 2 * BLOCK))

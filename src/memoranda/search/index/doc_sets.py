@@ -66,8 +66,8 @@ Run = tuple[int, int]
 MAX_LISTED = 256
 # Up to so many bits of a block are read one by one, which is then faster than reading all bytes.
 _FEW_IN_BLOCK = 10
-# Sparser sets are compressed: 30 microseconds to unpack a denser one are not worth the room that it would save.
-_COMPRESSED_SHARE = 32
+# Sets of fewer than one document in eight are compressed. A denser one would hardly become smaller.
+_COMPRESSED_SHARE = 8
 # Shorter runs of documents are looked up one by one.
 _MIN_RUN = 3
 _NOT_ZERO = re.compile(rb"[^\0]", re.DOTALL)
