@@ -1,7 +1,7 @@
 """The words of a prompt tell what kind of prompt it is, in several languages."""
 
 from memoranda.search.query import asks_about_the_past
-from memoranda.search.relevance import find_kind, find_owners
+from memoranda.search.relevance import find_kind, find_owners, find_qualified
 from tests.cases import cases
 
 
@@ -71,3 +71,17 @@ def test_the_owner_of_what_is_asked_about_is_known(question: str, owners: list[s
 def test_the_speaker_a_time_and_an_everyday_word_are_no_owners(question: str) -> None:
     """What is asked about is one's own."""
     assert find_owners(question) == []
+
+
+@cases(
+    "text, pairs",
+    [
+        ("Who is the network team's lead?", {("network", "team")}),
+        ("Who is Nora's chemistry teacher?", {("chemistry", "teacher")}),
+        ("What is the plate of the trailer?", {("trailer", "plate")}),
+        ("What is our new number, and the name of it?", set()),
+    ],
+)
+def test_a_qualifier_says_which_of_several_is_meant(text: str, pairs: set[tuple[str, str]]) -> None:
+    """Before its noun or after "of"; an everyday word such as "new" says nothing of that."""
+    assert find_qualified(text) == pairs

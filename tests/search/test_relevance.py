@@ -87,6 +87,18 @@ _BELONGINGS = {
         "How many requests a minute does the payments team's API allow?",
         "How many requests a minute does the search team's API allow?",
     ),
+    "The stand-up of the billing team starts at 9:40 in the maple room.": (
+        "In which room does the stand-up of the billing team start?",
+        "In which room does the stand-up of the logistics team start?",
+    ),
+    "The serial number of the dishwasher is 88-KX-3.": (
+        "What is the serial number of the dishwasher?",
+        "What is the serial number of the dryer?",
+    ),
+    "The annual fee of our tennis club is 310 euros.": (
+        "How high is the annual fee of our tenis club?",
+        "How high is the annual fee of our sailing club?",
+    ),
     "My mother's phone number ends in 771.": (
         "What does my mom's phone number end in?",
         "What does my uncle's phone number end in?",
@@ -118,7 +130,10 @@ def belongings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SessionDB]:
 
 @cases("said", list(_BELONGINGS))
 def test_what_belongs_to_someone_else_is_not_shown(belongings: SessionDB, said: str) -> None:
-    """The owner that a question names has to be mentioned, by a word of the same meaning at least."""
+    """The owner that a question names has to be mentioned, by a word of the same meaning at least.
+
+    So does what says which of several is meant, where a message is about another one of them.
+    """
     own, of_another = _BELONGINGS[said]
     assert len(_worth(belongings, own)) == 1
     assert _worth(belongings, of_another) == []

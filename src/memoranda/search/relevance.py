@@ -81,6 +81,12 @@ _OWNER_UNSPACED = compile_later(
     r"(?=[\u3040-\u30ff\u3400-\u9fff])(?![什哪谁])"
 )
 _NO_ONE_ELSE = compile_later(r"[我咱你您这那哪谁誰什何私僕俺自当弊今昨明上下前次最新现目每几多]|[面里裡边中内外間间]$")
+# Which one is meant of several: "the storage team", "Nora's chemistry teacher", "the plate of the trailer".
+_QUALIFIED = compile_later(
+    r"\b(?=(?:(?:the|my|our|his|her|their|your)|[^\W\d_]+['’]s)\s+(\w+)\s+(\w+))"
+    r"|\b(?=(\w+)\s+of\s+(?:the|my|our|his|her|their|your)\s+(\w+))",
+    re.IGNORECASE,
+)
 _TIMES = tokens_of_words("yesterday tonight night morning evening year everyone everybody someone anyone")
 _SAME = 0.6
 """Words that are closer than this may stand for one another: "mom" and "mother"."""
@@ -149,6 +155,16 @@ def find_owners(question: str) -> list[frozenset[str]]:
         tokens = tokenize(owner)
         found += [] if _NO_ONE_ELSE.search(owner) else [tokens[:-1] or tokens]
     return [owner for words in found if (owner := frozenset(words) - STOP_WORDS)]
+
+
+def find_qualified(text: str) -> set[tuple[str, str]]:
+    """The words that say which one is meant, each with its noun: (storage, team), (trailer, plate)."""
+    found: set[tuple[str, str]] = set()
+    for before, noun, owned, after in _QUALIFIED.findall(text):
+        qualifier, named = (before or after).lower(), (noun or owned).lower()
+        if named not in STOP_WORDS and not _NO_OWNERS.issuperset(tokenize(qualifier)):
+            found.add((qualifier, named))
+    return found
 
 
 Confidence = Literal["unsure", "likely", "sure"]
@@ -369,6 +385,7 @@ class _Measure:
         general = STOP_WORDS if kind is None else STOP_WORDS | EVERYDAY
         self._names = frozenset[str]() if kind is None else kind.names
         self._owners = self._find_owners(found.query)
+        self._qualified = self._find_qualified(found.query)
         self._subjects = [term for term in self._weights if not term.framing and term.token not in general]
 
     def of(self, hit: Hit, lead: float) -> Relevance | None:
@@ -376,22 +393,36 @@ class _Measure:
         window = None if hit.message_id is None else self._window(hit.message_id)
         if window is None:
             return None
-        own, length = self._tokens_of_hit(window, hit.message_id)
+        text = next((_read_text(message) for message in window.messages if message.id == hit.message_id), "")
+        tokens = tokenize(text)
+        own = frozenset(tokens)
         nearby = own | self._tokens_around(window, hit.message_id, own)
-        share, words, measures = self._compare(own, length, nearby, lead)
+        share, words, measures = self._compare(own, len(tokens), nearby, lead)
         points = self._points(hit.signals.get(_MEANING), measures)
-        another = self._is_of_another(nearby, may_be_misspelt=ASKED_BEFORE in hit.signals)
+        another = self._is_of_another(text, nearby, may_be_misspelt=ASKED_BEFORE in hit.signals)
         return Relevance(hit, measures, share, words, points, another)
 
     def _find_owners(self, query: Query) -> list[list[str]]:
         """The rarest word of each owner in the question, with the words that may stand for it."""
         weights = {term.token: weight for term, weight in self._weights.items()}
         owners = find_owners(query.text) if query.question else []
-        rarest = (max(sorted(owner), key=lambda token: weights.get(token, 0.0)) for owner in owners)
-        return [[name, *(word for word, close in close_words(name).items() if close > _SAME)] for name in rarest]
+        return [_words_for(max(sorted(owner), key=lambda token: weights.get(token, 0.0))) for owner in owners]
 
-    def _is_of_another(self, nearby: Set[str], *, may_be_misspelt: bool) -> bool:
-        """Whether an owner is not mentioned; a name of a single character may be part of a longer one."""
+    def _find_qualified(self, query: Query) -> dict[tuple[str, str], list[str]]:
+        """The qualifiers in the question with their nouns, and the words that may stand for each."""
+        pairs = find_qualified(query.text) if query.question and len(query.text) <= MAX_QUESTION else ()
+        return {pair: [word for token in tokenize(pair[0]) for word in _words_for(token)] for pair in pairs}
+
+    def _is_of_another(self, text: str, nearby: Set[str], *, may_be_misspelt: bool) -> bool:
+        """Whether an owner is not mentioned, or a message is about another one of the same kind.
+
+        A name of a single character may be part of a longer one.
+        """
+        said = find_qualified(text) if self._qualified else set()
+        for (qualifier, noun), words in self._qualified.items():
+            others = [other for other, of in said if of == noun]
+            if others and nearby.isdisjoint(words) and not get_close_matches(qualifier, others, 1, MISSPELT):
+                return True
         for name, *others in self._owners:
             mentioned = not nearby.isdisjoint((name, *others)) or (
                 is_single_character(name) and any(token.startswith(name) for token in nearby)
@@ -406,7 +437,7 @@ class _Measure:
         own = frozenset(tokens)
         _, words, measures = self._compare(own, len(tokens), own, lead)
         clears = words >= MIN_WORDS and self._points(None, measures) >= 0
-        return clears and not self._is_of_another(own, may_be_misspelt=False)
+        return clears and not self._is_of_another(text, own, may_be_misspelt=False)
 
     def _compare(
         self, own: Set[str], length: int, nearby: Set[str], lead: float
@@ -424,16 +455,10 @@ class _Measure:
         }
         return share, len(present), measures
 
-    def _tokens_of_hit(self, window: Window, message_id: int | None) -> tuple[frozenset[str], int]:
-        """The tokens of the message of a hit, and how many it has."""
-        message = next((message for message in window.messages if message.id == message_id), None)
-        tokens = [] if message is None else tokenize(_read_text(message))
-        return frozenset(tokens), len(tokens)
-
     def _tokens_around(self, window: Window, message_id: int | None, own: Set[str]) -> set[str]:
         """The tokens of the other messages; of those that have nothing which the hit lacks, none."""
         lacking = [term for term in self._subjects if not _contains(own, term)]
-        names = self._names.union(*self._owners) - own
+        names = self._names.union(*self._owners, *self._qualified.values()) - own
         found: set[str] = set()
         for message in window.messages if lacking or names else ():
             if message.id != message_id:
@@ -467,6 +492,11 @@ class _Measure:
             measures["meaning"] = meaning
             chosen = SEARCH_BY_MEANING if self._kind is None else FLOOR_BY_MEANING
         return chosen.constant + sum(weight * measures[name] for name, weight in chosen.weights.items())
+
+
+def _words_for(token: str) -> list[str]:
+    """A word, and those that may stand for it."""
+    return [token, *(word for word, close in close_words(token).items() if close > _SAME)]
 
 
 def _read_text(message: FeedMessage) -> str:
