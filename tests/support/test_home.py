@@ -1,5 +1,6 @@
 """Where homes, profiles and users live."""
 
+import os
 import re
 import sqlite3
 from contextlib import closing
@@ -111,6 +112,17 @@ def test_a_file_in_the_place_of_a_home_is_refused(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("x")
     with pytest.raises(HomeError, match="not a directory"):
         Home.at(tmp_path / "f").refuse_if_foreign()
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="this system has no /proc")
+def test_a_home_where_nobody_can_create_a_directory_is_refused(tmp_path: Path) -> None:
+    """Also for the superuser, who is told that every directory can be written to; one without write bits may be."""
+    with pytest.raises(HomeError, match="/proc cannot be written to"):
+        Home.at(Path("/proc/memoranda")).refuse_if_foreign()
+    if os.geteuid() == 0:
+        tmp_path.chmod(0o555)
+        Home.at(tmp_path / "home").refuse_if_foreign()
+        assert list(tmp_path.iterdir()) == []
 
 
 def test_a_directory_with_other_files_is_no_home(tmp_path: Path) -> None:

@@ -141,14 +141,28 @@ class Home:
 def _refuse_unusable(root: Path) -> None:
     """Raise where no directory can be: at a file or below one, or below a directory that cannot be written to."""
     found = next((path for path in (root, *root.parents) if os.path.exists(path)), root)
-    rights = os.W_OK | os.X_OK
     if os.path.isfile(found):
         problem = f"{found} is not a directory"
-    elif found != root and not os.access(found, rights, effective_ids=os.access in os.supports_effective_ids):
+    elif found != root and not _can_create_in(found):
         problem = f"there is no home at {root}, and {found} cannot be written to"
     else:
         return
     raise HomeError(f"{root} cannot be opened: {problem}. Name another home with --home or MEMORANDA_HOME.")
+
+
+def _can_create_in(directory: Path) -> bool:
+    if not os.access(directory, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
+        return False
+    if os.stat(directory).st_mode & 0o222:
+        return True
+    # The superuser may write everywhere, except in a file system such as /proc: only an attempt says so.
+    attempt = directory / f".memoranda-{os.getpid()}"
+    try:
+        os.mkdir(attempt)
+        os.rmdir(attempt)
+    except OSError:
+        return False
+    return True
 
 
 def _refuse_other_directory(root: Path) -> None:
