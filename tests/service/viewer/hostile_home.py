@@ -8,6 +8,7 @@ from typing import Any
 from memoranda.api.memory import Memory
 from memoranda.external.holographic.fact_store import FactStore, Provenance
 from memoranda.external.outbox.outbox import Outbox
+from memoranda.importers.reader_protocol import ImportedItem
 from memoranda.memory.curated.approval_queue import encode_operation
 from memoranda.memory.curated.operations import Add
 from memoranda.memory.curated.person_changes import allow_findings
@@ -16,6 +17,7 @@ from memoranda.models.spending.ledger import Ledger
 from memoranda.search.recall_log import hook_calls_path
 from memoranda.support.origin import PERSON
 from tests.models.spending.models import QUESTION, Fixed
+from tests.service.viewer.example_operation import add_import
 
 MARK = "owned"
 _SCRIPT = f"window.{MARK}=1"
@@ -58,6 +60,7 @@ def fill_hostile(memory: Memory) -> None:
     facts.add(HOSTILE[:3_000], tags=[SHORT.replace(",", "")], provenance=Provenance(SESSION, SHORT, SHORT))
     facts.close()
     memory.items.put(("x", SHORT[:100]), SHORT[:100], {"text": HOSTILE[:3_000]})
+    add_import(memory, SHORT, ImportedItem(("y",), SHORT[:100], {"text": SHORT}, 1.0, 2.0))
     outbox = Outbox(home)
     outbox.put(SHORT, "turn", SESSION, {SHORT: HOSTILE, "x": HOSTILE}, {})
     job = outbox.claim(SHORT)

@@ -3,7 +3,7 @@
 from memoranda.service.viewer.page import page_url
 from memoranda.service.viewer.pages import PAGES
 from tests.service.viewer.example_home import DEADLOCK
-from tests.service.viewer.example_operation import ENTRY_ID, LEFTOVER_ID, first_call_id
+from tests.service.viewer.example_operation import ENTRY_ID, IMPORT_ID, LEFTOVER_ID, first_call_id
 
 _VALUES: dict[str, dict[str, object]] = {
     "session": {"session": DEADLOCK},
@@ -11,6 +11,7 @@ _VALUES: dict[str, dict[str, object]] = {
     "search": {"q": "deadlock"},
     "memory-entry": {"target": "memory", "entry": ENTRY_ID},
     "recall-call": {"call": first_call_id()},
+    "import-undo": {"logged": IMPORT_ID},
     "health": {"check": 1},
     "health-repair": {"finding": LEFTOVER_ID},
 }

@@ -72,6 +72,7 @@ def _urls(viewer: RunningViewer) -> dict[str, str]:
         "entry": digest(memory.curated.view("memory").entries[-1].text),
         "call": "0badc0de",
         "finding": problem.id,
+        "logged": SHORT,
     }
     shown = [page for page in PAGES if page.show is not None and not page.download]
     return {

@@ -10,6 +10,7 @@ import pytest
 from memoranda.api.memory import Memory
 from memoranda.external.holographic.fact_store import FactStore
 from memoranda.external.outbox.outbox import Outbox
+from memoranda.importers.reader_protocol import ImportedItem
 from memoranda.integrations.hooks.log import HookLog
 from memoranda.memory.curated.operations import Add
 from memoranda.memory.curated.settings import CuratedSettings
@@ -23,6 +24,7 @@ from memoranda.support.origin import PERSON, Origin
 from tests.cases import cases
 from tests.models.spending.models import QUESTION, Fixed
 from tests.service.http.running_service import RunningService, run_service
+from tests.service.viewer.example_operation import add_import
 from tests.service.viewer.running_viewer import form_token
 
 USERS = ("ana", "bo")
@@ -85,6 +87,7 @@ def _fill(service: RunningService, name: str) -> Neighbour:
     facts.add(f"The {word} lives in Lisbon.")
     facts.close()
     memory.items.put(("birds",), f"item-{word}", {"text": f"The {word} sleeps."})
+    add_import(memory, f"import-{word}", ImportedItem(("trees",), "oak", {"text": "Oaks grow."}, 1.0, 2.0))
     outbox = Outbox(home)
     outbox.put("zep", "turn", session, {"user_content": word}, {}, scope=name)
     job = outbox.claim("zep", name)
@@ -97,7 +100,7 @@ def _fill(service: RunningService, name: str) -> Neighbour:
     memory.services.metered(Fixed(Usage(10, 10)), f"purpose-{word}", session, name).reply("", QUESTION)
     found.parts.update(
         session=session, message=str(message), target="memory", entry=digest(f"The {word} is grey."),
-        proposal=store.proposals.all()[0].id, call=log.call_id, finding="0" * 16,
+        proposal=store.proposals.all()[0].id, call=log.call_id, finding="0" * 16, logged=f"import-{word}",
     )  # fmt: skip
     return found
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.importers.importer import Importer
 from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage
 from memoranda.memory.curated.operations import Add
 from memoranda.memory.curated.settings import CuratedSettings
@@ -15,7 +14,7 @@ from memoranda.memory.curated.store import MemoryStore
 from memoranda.search.recall_log import TURN, PromptPlace
 from memoranda.service.viewer.pages import today
 from memoranda.support.origin import PERSON, Origin
-from tests.importers.import_home import ListReader
+from tests.service.viewer.example_operation import add_import
 from tests.service.viewer.running_viewer import RunningViewer, form_token, run_viewer
 
 _KINDS = re.compile(r'class="event event-(\w+)"')
@@ -87,13 +86,25 @@ def test_an_import_is_an_event(tmp_path: Path) -> None:
     """With its source and the number of conversations; one that added nothing is none."""
     with run_viewer(tmp_path / "home") as viewer:
         memory = viewer.memory
-        for import_id, events in (("one", (ImportedConversation("a", "Locks"), _SAID)), ("two", ())):
-            importer = Importer(memory.home.root, memory.sessions, import_id=import_id, rescan=True)
-            reader = ListReader(*events)
-            importer.apply(reader, reader.scan(None))
-            importer.close()
+        add_import(memory, "one", ImportedConversation("a", "Locks"), _SAID)
+        add_import(memory, "two")
         page = viewer.client().get("/view/?kind=imported").text
         assert _KINDS.findall(page) == ["imported"] and "Imported 1 conversation" in page
+
+
+@pytest.mark.slow
+def test_an_import_is_undone_from_the_stream(tmp_path: Path) -> None:
+    """The page that Undo leads to says what would be removed; an import that was undone has no such page."""
+    with run_viewer(tmp_path / "home") as viewer:
+        add_import(viewer.memory, "one", ImportedConversation("a", "Locks"), _SAID)
+        client = viewer.client()
+        address = re.findall(r'href="([^"]+)" aria-label="Undo import one"', client.get("/view/").text)[0]
+        asked = client.get(address).text
+        assert "remove 1 message: 1 conversation as a whole" in asked
+        done = client.post(address, data={"form_token": form_token(asked)}, follow_redirects=True).text
+        assert "Removed 1 imported conversation" in done and "undone" in done
+        assert viewer.memory.sessions.list_sessions_rich() == []
+        assert client.get(address).status_code == 404
 
 
 @pytest.mark.slow

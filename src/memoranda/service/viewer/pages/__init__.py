@@ -40,6 +40,7 @@ PAGES: tuple[Page, ...] = (
     approvals.RESOLVE,
     facts.PAGE,
     kept.PAGE,
+    kept.UNDO,
     outbox.PAGE,
     recall_log.PAGE,
     recall_log.CALL,

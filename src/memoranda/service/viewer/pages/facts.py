@@ -5,18 +5,20 @@ from pathlib import Path
 
 from memoranda.errors import StorageError
 from memoranda.external.holographic.contradictions import find_contradictions
-from memoranda.external.holographic.fact_store import CATEGORIES, Fact
+from memoranda.external.holographic.fact_store import CATEGORIES, Fact, FactError, FactStore
 from memoranda.external.holographic.user_facts import stored_facts
 from memoranda.service.http.problems import Problem
 from memoranda.service.viewer.conversation_lists import find_recorded
-from memoranda.service.viewer.page import Page, PageRequest, View
+from memoranda.service.viewer.page import Page, PageRequest, Redirect, View, page_url
 from memoranda.service.viewer.text_diff import DiffPart, diff_words
+from memoranda.support.canonical_text import digest
 from memoranda.support.lazy_dataclass import dataclass
 
 PAGE_SIZE = 50
 _MAX_CONTRADICTIONS = 20
 _MAX_FACTS = 5_000
 _PROVIDER = "holographic"
+_PATH = "/facts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,40 @@ def show(request: PageRequest) -> View:
     compared = [fact for pair in page.contradictions or () for fact in (pair.newer, pair.older)]
     recorded = find_recorded(request, (fact.provenance.session_id for fact in (*page.facts, *compared)))
     view = {"page": page, "in_use": in_use, "category": category, "words": words[:200], "skip": skip}
+    view |= {"can_write": request.may("curate"), "seen": digest}
     return View("facts.html", "Facts", view, recorded=recorded)
 
 
-PAGE = Page("facts", "/facts", show, label="Facts")
+def change(request: PageRequest) -> Redirect:
+    """Correct, rate or remove a fact; one that another program changed meanwhile stays as it is."""
+    form, memory = request.form, request.memory
+    action, number = form.get("action", ""), form.get("fact", "")
+    with stored_facts(memory.home.root, request.user, memory.services.server_url) as store:
+        fact = store.get(int(number)) if store and number.isdecimal() and len(number) < 10 else None
+        if store is None or fact is None or fact.mirror_of:
+            raise Problem(404, "not_found", "There is no such fact to change.")
+        if digest(fact.content) != form.get("seen"):
+            return Redirect(page_url(_PATH), "The fact was changed meanwhile, and stays as it is now.")
+        try:
+            done = _carry_out(store, fact, action, form.get("text", ""))
+        except FactError as error:
+            return Redirect(page_url(_PATH), f"{error} Nothing was changed.")
+    request.audit(f"facts.{action}", f"fact {fact.fact_id}")
+    return Redirect(page_url(_PATH), done)
+
+
+def _carry_out(store: FactStore, fact: Fact, action: str, text: str) -> str:
+    if action == "correct":
+        store.update(fact.fact_id, content=text)
+        return "Corrected. The provider uses the new text from now on."
+    if action == "remove":
+        store.remove(fact.fact_id)
+        store.erase_removed()
+        return "Removed, with what it left in the provider's files."
+    if action not in ("trust", "doubt"):
+        raise Problem(404, "not_found", "There is no such action.")
+    before, rated = store.rate(fact.fact_id, helpful=action == "trust")
+    return f"Its trust was {before:.0%} and is {rated.trust:.0%} now."
+
+
+PAGE = Page("facts", _PATH, show, change, label="Facts")

@@ -2,18 +2,23 @@
 
 import json
 import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from typing import Any
 
 from memoranda.home.access.keys import ApiKey
+from memoranda.importers.importer import ImportRunningError, import_lock
 from memoranda.importers.state.log import LoggedImport
 from memoranda.importers.undo import ImportHistory
 from memoranda.memory.skills.catalogue import Catalogue
-from memoranda.service.viewer.page import Page, PageRequest, View
+from memoranda.service.http.problems import Problem
+from memoranda.service.viewer.page import Page, PageRequest, Redirect, View, page_url
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.types import FoundItem
 
 PAGE_SIZE = 50
 _PATH = "/kept"
+_LOCK_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,7 @@ class KeptPage:
     query: str
     later: int
     now: float
+    can_undo: bool
 
 
 def read_kept(request: PageRequest) -> KeptPage:
@@ -38,11 +44,8 @@ def read_kept(request: PageRequest) -> KeptPage:
     imports: list[LoggedImport] = []
     if request.has_record:
         items = memory.items.search((), query or None, limit=PAGE_SIZE + 1, offset=after)
-        history = ImportHistory(memory.home.root, memory.sessions)
-        try:
+        with closing(ImportHistory(memory.home.root, memory.sessions)) as history:
             imports = history.imports()
-        finally:
-            history.close()
     keys = request.service.keys.list_keys() if request.caller.is_owner and request.user is None else []
     return KeptPage(
         skills=memory.services.skills_for(request.user).catalogue(),
@@ -52,6 +55,7 @@ def read_kept(request: PageRequest) -> KeptPage:
         query=query,
         later=after + PAGE_SIZE if len(items) > PAGE_SIZE else 0,
         now=time.time(),
+        can_undo=request.may("admin"),
     )
 
 
@@ -64,4 +68,38 @@ def show(request: PageRequest) -> View:
     return View("kept.html", "Kept", read_kept(request))
 
 
+@contextmanager
+def _import_of(request: PageRequest) -> Iterator[tuple[ImportHistory, str]]:
+    """The imports, and the id of the one that the address names; raises Problem 404 if there is none."""
+    memory, wanted = request.memory, request.path["logged"]
+    unknown = Problem(404, "not_found", "There is no such import to undo.")
+    if not request.has_record:
+        raise unknown
+    with closing(ImportHistory(memory.home.root, memory.sessions, memory.curated)) as history:
+        if all(each.id != wanted or each.undone for each in history.imports()):
+            raise unknown
+        yield history, wanted
+
+
+def show_undo(request: PageRequest) -> View:
+    """Ask whether to undo an import, with what that would remove."""
+    with _import_of(request) as (history, import_id):
+        return View("import_undo.html", "Undo an import", history.preview(import_id))
+
+
+def undo(request: PageRequest) -> Redirect:
+    """Undo an import after a person confirmed it."""
+    memory = request.memory
+    with _import_of(request) as (history, import_id):
+        try:
+            with import_lock(memory.home.root, _LOCK_SECONDS, store=memory.sessions):
+                report = history.undo(import_id)
+        except ImportRunningError:
+            return Redirect(page_url(_PATH), "Another import is running, and nothing was removed. Try again later.")
+    request.audit("import.undo", import_id)
+    kept = f" {len(report.kept):,} that changed here since stay." if report.kept else ""
+    return Redirect(page_url(_PATH), f"Removed {len(report.removed):,} imported conversations.{kept}")
+
+
 PAGE = Page("kept", _PATH, show, label="Kept")
+UNDO = Page("import-undo", "/kept/imports/{logged}", show_undo, undo, scope="admin", submit_scope="admin")

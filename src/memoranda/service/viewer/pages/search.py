@@ -14,6 +14,7 @@ from memoranda.service.viewer.page import Page, PageRequest, View, page_url
 
 PATH = "/search"
 _MAX_RESULTS = 10
+_MAX_ITEMS = 5
 _MAX_QUERY_CHARS = 500
 _MAX_CHOICES = 40
 _PERIODS = (("1d", "the last day"), ("7d", "the last week"), ("30d", "the last month"), ("365d", "the last year"))
@@ -72,7 +73,8 @@ def _search(memory: Memory, asked: Mapping[str, str], cursor: int) -> dict[str, 
     # Not `memory.search`: with search.summarize that would ask a model with every key that is pressed.
     tool = SessionSearchTool(lambda: memory.sessions, memory.config.recall)
     filters = {name: text for name, text in asked.items() if name in _ARGUMENTS}
-    answer = tool.call({"query": asked["q"], "limit": _MAX_RESULTS, "why": True, "cursor": cursor, **filters})
+    options = {"limit": _MAX_RESULTS, "why": True, "cursor": cursor, "items": "all"}
+    answer = tool.call({"query": asked["q"], **options, **filters})
     if not answer["success"]:
         return _nothing(answer["error"])
     results = answer["results"]
@@ -82,6 +84,7 @@ def _search(memory: Memory, asked: Mapping[str, str], cursor: int) -> dict[str, 
             _show_result(memory.sessions, result, cursor + place) for place, result in enumerate(results, start=1)
         ],
         "message": answer.get("message", "") if not results else answer.get("note", ""),
+        "kept": _show_kept(answer),
         "matched": answer.get("sessions_matched", 0),
         "how": answer.get("matched", ""),
         "next_url": page_url(PATH, **asked, cursor=following) if following else "",
@@ -89,7 +92,21 @@ def _search(memory: Memory, asked: Mapping[str, str], cursor: int) -> dict[str, 
 
 
 def _nothing(message: str) -> dict[str, Any]:
-    return {"results": [], "message": message, "matched": 0, "how": "", "next_url": ""}
+    return {"results": [], "kept": [], "message": message, "matched": 0, "how": "", "next_url": ""}
+
+
+def _show_kept(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The notes and items that have words of the query, each with its kind, its name and when it was written."""
+    notes = [
+        {"kind": "note", "name": note["beside"], "when": _timestamp(note["noted"]), "text": note["text"]}
+        for note in answer.get("notes", ())
+    ]
+    items = [
+        {"kind": "item", "name": " / ".join([*item["namespace"], item["key"]]), "when": _timestamp(item["when"])}
+        | {"text": item["text"]}
+        for item in answer.get("items", ())[:_MAX_ITEMS]
+    ]
+    return notes + items
 
 
 def _show_result(db: SessionDB, result: Mapping[str, Any], number: int) -> dict[str, Any]:

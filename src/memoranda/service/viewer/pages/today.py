@@ -6,12 +6,13 @@ reject, undo and edit. This and other pages follow what agents do while they are
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
 
 from memoranda.errors import StorageError
+from memoranda.importers.state.log import LoggedImport
 from memoranda.importers.undo import ImportHistory
 from memoranda.memory.curated.facts import seconds_of
 from memoranda.memory.curated.memory_file import handle
@@ -76,6 +77,7 @@ def show(request: PageRequest) -> View:
         "is_first": "before" not in request.query,
         "earlier_url": page_url(PATH, **asked, before=shown[-1].order) if len(found) > len(shown) else "",
         "can_write": request.may("curate"),
+        "can_undo_imports": request.may("admin"),
         "active_today": _count_since(request, midnight.timestamp()),
         "pending": len(memory.curated.proposals.all()),
         "cost_today": ledger.total(since=midnight.timestamp(), user=memory.user),
@@ -195,13 +197,14 @@ def _recalled(request: PageRequest, before: float) -> Iterator[Event]:
 def _imported(request: PageRequest, before: float) -> Iterator[Event]:
     if not request.has_record:
         return
-    history = ImportHistory(request.memory.home.root, request.memory.sessions)
-    try:
-        imports = [each for each in history.imports() if each.began < before and (each.sessions or each.proposals)]
-    finally:
-        history.close()
+    with closing(ImportHistory(request.memory.home.root, request.memory.sessions)) as history:
+        imports = [each for each in history.imports() if each.began < before and not _is_empty(each)]
     for each in imports[: PAGE_SIZE + 1]:
         yield Event("imported", f"import-{each.id}", each.began, each)
+
+
+def _is_empty(logged: LoggedImport) -> bool:
+    return not (logged.sessions or logged.proposals or logged.items or logged.states)
 
 
 _READERS: dict[str, Callable[[PageRequest, float], Iterator[Event]]] = {
