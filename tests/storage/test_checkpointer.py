@@ -9,6 +9,7 @@ import pytest
 
 from memoranda.errors import CorruptStoreError
 from memoranda.storage.sqlite import write_ahead_log
+from memoranda.storage.sqlite.database import Database
 from memoranda.storage.sqlite.write_ahead_log import WalCheckpointer
 from tests.timing import wait_until
 
@@ -126,3 +127,29 @@ def test_the_log_is_found_behind_a_link(tmp_path: Path, log: Log) -> None:
     checkpoints.note_commit(log.connect)
     wait_until(lambda: len(log.checkpoints) == 1)
     checkpoints.close()
+
+
+def test_a_log_is_checkpointed_again_only_when_it_is_large_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite keeps the file of a log that restarts, and its size says nothing about what is in it."""
+    monkeypatch.setattr(write_ahead_log, "LARGE_LOG", 100_000)
+    monkeypatch.setattr(write_ahead_log, "_CHECK_EVERY", 1)
+    done: list[sqlite3.Connection] = []
+    store = Database(tmp_path / "state.db", application_id=1)
+    store._checkpoints.after_checkpoint = done.append
+
+    def write(size: int) -> None:
+        with store.writing() as connection:
+            connection.execute("INSERT INTO rows VALUES (?)", ("x" * size,))
+
+    with store.writing() as connection:
+        connection.execute("CREATE TABLE rows (text)")
+    write(200_000)
+    wait_until(lambda: len(done) >= 1)
+    for _ in range(3):
+        write(100)
+    write(200_000)
+    wait_until(lambda: len(done) >= 2)
+    store.close()
+    assert len(done) == 2

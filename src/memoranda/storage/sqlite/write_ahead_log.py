@@ -38,6 +38,7 @@ _warned: set[Path] = set()
 LARGE_LOG = 4_000_000
 # What remains of the log after a checkpoint: more than a large log, so that the next writes need no new disk space.
 LOG_KEPT = 2 * LARGE_LOG
+_LOG_HEADER, _FRAME_HEADER = 32, 24
 _CHECK_EVERY = 64
 # With less free space the log takes a quarter of it at most: a checkpoint needs space, too, before it can free the log.
 _SMALL_SPACE = 16 * LARGE_LOG
@@ -207,13 +208,14 @@ class WalCheckpointer:
         try:
             size = os.stat(self._log_file).st_size
             free = _free_space(self._directory)
-        except FileNotFoundError:
-            # Without a log there is nothing to checkpoint.
+            is_large = size > LARGE_LOG and _is_filled(self._log_file, LARGE_LOG)
+        except OSError:
+            # Without a log there is nothing to checkpoint; if it cannot be read now, a later commit tries again.
             return False
         if free < _SMALL_SPACE:
             self._until_check = 1
             return size > max(_MIN_LOG, min(free // 4, LARGE_LOG))
-        if size > LARGE_LOG and (self._worker is None or not self._worker.request()):
+        if is_large and (self._worker is None or not self._worker.request()):
             self._worker = _Worker(self._path, connect, self.after_checkpoint)
             self._worker.request()
         return False
@@ -227,6 +229,16 @@ class WalCheckpointer:
     def reset_in_child(self) -> None:
         """Forget the thread, which exists only in the parent."""
         self._worker = None
+
+
+def _is_filled(log_file: Path, size: int) -> bool:
+    """Whether the log has so many bytes since it restarted: its file also has what was in it before."""
+    with open(log_file, "rb") as log:
+        header = log.read(_LOG_HEADER)
+        frame = int.from_bytes(header[8:12]) + _FRAME_HEADER
+        log.seek(_LOG_HEADER + size // frame * frame)
+        # A restart changes the salt, which is in the header of the log and in that of every page.
+        return header[16:24] == log.read(_FRAME_HEADER)[8:16]
 
 
 def _free_space(directory: str) -> int:
