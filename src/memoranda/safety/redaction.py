@@ -240,8 +240,11 @@ def _collect_texts(value: Any, texts: list[str], clean_keys: set[Any]) -> set[An
     seen = 0
     while unvisited:
         value = unvisited.pop()
-        if type(value) is dict and value.keys() <= clean_keys:
-            parts: Collection[Any] = value.values()
+        parts: Collection[Any]
+        if type(value) is list:
+            parts = value
+        elif type(value) is dict and value.keys() <= clean_keys:
+            parts = value.values()
         else:
             parts = _children(value)
             if type(value) is dict:

@@ -7,9 +7,9 @@ executed again, and the index over these numbers refuses the rows if the first a
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
-from itertools import chain, islice
-from operator import itemgetter
+from functools import cache, lru_cache, partial
+from itertools import chain, compress, islice
+from operator import is_not, itemgetter
 from typing import Any, NamedTuple
 
 from memoranda.errors import ContinuedError, SessionError
@@ -61,6 +61,7 @@ _CONTENT = WRITTEN.index("content")
 _EXTERNAL_ID = WRITTEN.index("external_id")
 _TOOL_CALLS = WRITTEN.index("tool_calls")
 _NO_LIMIT = 2**62
+_is_filled = partial(is_not, None)
 _PART_MESSAGES = 100
 _PART_CHARACTERS = 1_000_000
 _BATCH_SIZE = 500
@@ -396,8 +397,8 @@ class Messages(StorePart):
         """Insert a row; return its id, or that of the message with its external id, and whether it is new."""
         if row[_COPY_OF] is not None:
             row = as_copy(connection, session_id, row)
-        filled = tuple([value is not None for value in row])
-        values = [session_id, checksum_of_row(session_id, row), *[value for value in row if value is not None]]
+        filled = tuple(map(_is_filled, row))
+        values = [session_id, checksum_of_row(session_id, row), *compress(row, filled)]
         try:
             message_id = self._dialect.add_row(connection, _insert_statement(self._dialect, filled), values)
         except self._dialect.row_refused as error:

@@ -6,7 +6,6 @@ expressions are compiled when a text first passes that check.
 
 from memoranda.safety.secrets.found_secret import FoundSecret, drop_overlaps
 from memoranda.safety.secrets.issuer_tokens import blank_escapes, find_issuer_tokens
-from memoranda.safety.substrings import contains_any
 from memoranda.support.lazy_pattern import compile_later
 
 BETWEEN_TEXTS = "\n\n\n\n\0\n"
@@ -20,7 +19,8 @@ _KINDS = b"".join(
     else b" " if char.isspace() else b"s" if char in "@&%$#+!^~" else b"*" if char == "*" else b"."
     for char in map(chr, range(128))
 ).ljust(256, b".")  # fmt: skip
-_RUNS = bytes(97 if chr(byte) in "a0" else 32 for byte in range(256))
+# `in` raises and catches an error for every bytes that it looks for, but not for a number; `find` does not.
+_DIGIT, _SIGN, _AT = b"0s@"
 _OTHER_NAMES = ("key", "token", "secret", "pwd", "_pat")
 
 # A value that may be a secret has a digit beside a letter or a sign, or a sign within a word. Most texts have no such
@@ -30,6 +30,8 @@ _NUMBER_IN_WORD = compile_later(rb"0(?<!00)(?:(?<=[as*]0)|0*+(?=[as*]))[^ ]*+")
 _SIGN_IN_WORD = compile_later(rb"s(?<=[a0]s)(?=[a0])[^ ]*+")
 # The long numbers of `checked_numbers`.
 _LONG_NUMBERS = (b"00000000", b"0000 0000", b"0000a0000", b"000a00a0000")
+# Of "phrase" and "mnemonic", with and without a capital; in capitals only as the name of a variable.
+_SEED_WORDS = (b"hrase", b"nemonic", b"_PHRASE", b"MNEMONIC")
 _MIN_WORD_CHARS = 8
 _WORD_AND_NUMBER = compile_later(r"[^\w\s]*(?:[A-Za-z]+[-_.:]?\d{1,4}|\d{1,4}-?[a-z]+)\W*$")
 # How much of the text around such a word is searched. A name is near its value; a command may begin far before it.
@@ -49,25 +51,20 @@ def find_secrets(text: str) -> list[FoundSecret]:
     # One byte for each character, so that offsets are the same.
     stored = text.encode("ascii", "replace")
     kinds = stored.translate(_KINDS)
-    found = find_issuer_tokens(text, stored, kinds.translate(_RUNS))
-    if "@" in text and "://" in text:
+    found = find_issuer_tokens(text, stored, kinds)
+    if _AT in stored and stored.find(b"://") >= 0:
         from memoranda.safety.secrets.notations import find_logins
 
         found += find_logins(blank_escapes(text))
-    if b"0" in kinds or b"s" in kinds:
+    if _DIGIT in kinds or _SIGN in kinds:
         for start, end in _find_unlikely_parts(text, kinds):
             part = _find_named(text[start:end])
             found += [FoundSecret(kind, first + start, last + start) for kind, first, last in part] if start else part
-    if b"0000" in kinds and contains_any(_LONG_NUMBERS, kinds):
+    if kinds.find(b"0000") >= 0 and any([kinds.find(numbers) >= 0 for numbers in _LONG_NUMBERS]):
         from memoranda.safety.secrets.checked_numbers import find_checked_numbers
 
         found += find_checked_numbers(text, kinds)
-    # Of "phrase" and "mnemonic", with and without a capital; in capitals only as the name of a variable.
-    if (
-        "hrase" in text
-        or "nemonic" in text
-        or (("_" in text or "=" in text) and ("_PHRASE" in text or "MNEMONIC" in text))
-    ):
+    if any([stored.find(word) >= 0 for word in _SEED_WORDS]):
         from memoranda.safety.secrets.checked_numbers import find_seed_phrases
 
         found += find_seed_phrases(text)

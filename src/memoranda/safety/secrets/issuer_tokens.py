@@ -336,6 +336,7 @@ def _hides_private_key(encoded: str) -> bool:
 
 
 _RUN = b"a" * 20
+_LETTERS = compile_later(rb"a+")
 # After it, the first letter of a run is part of an escape.
 _BACKSLASH = ord("\\")
 _DOT = ord(".")
@@ -370,20 +371,22 @@ _FORMATS_BY_HEAD = _by_head()
 _HEADS = frozenset((*_FORMATS_BY_HEAD, PUTTY_MARK[:2].encode(), ENCODED_MARK[:2].encode()))
 
 
+_KEY_MARK = KEY_MARK.encode()
 _MARKED_BY_CHAR = tuple(
-    (rare, tuple((mark, kind, pattern) for char, mark, kind, pattern in MARKED_FORMATS if char == rare))
+    (ord(rare), tuple((mark.encode(), kind, pattern) for char, mark, kind, pattern in MARKED_FORMATS if char == rare))
     for rare in dict.fromkeys(rare for rare, _, _, _ in MARKED_FORMATS)
 )
 
 
-def find_issuer_tokens(text: str, stored: bytes, runs: bytes) -> list[FoundSecret]:
+def find_issuer_tokens(text: str, stored: bytes, kinds: bytes) -> list[FoundSecret]:
     """The tokens and private keys in a text.
 
-    `stored` is the text as ASCII bytes, one for each character; `runs` has an `a` for each letter, digit, '_' and '-',
-    and spaces for the rest.
+    `stored` is the text as ASCII bytes, one for each character; `kinds` has an `a` for each letter, '_' and '-', a `0`
+    for each digit, and others for the rest.
     """
+    runs = kinds.replace(b"0", b"a")
     start = runs.find(_RUN)
-    has_key = "K" in text and KEY_MARK in text
+    has_key = stored.find(_KEY_MARK) >= 0
     found: list[FoundSecret] = []
     if start >= 0:
         candidates = _candidates(stored, runs, start)
@@ -391,9 +394,9 @@ def find_issuer_tokens(text: str, stored: bytes, runs: bytes) -> list[FoundSecre
             found += _match_candidates(blank_escapes(text), stored, candidates)
             has_key = has_key or (PUTTY_MARK in text or ENCODED_MARK in text)
     for rare, formats in _MARKED_BY_CHAR:
-        if rare in text:
+        if rare in stored:
             for mark, kind, pattern in formats:
-                if mark in text:
+                if stored.find(mark) >= 0:
                     found += _find_all(kind, pattern, blank_escapes(text), 0, len(text))
     if has_key:
         found += [FoundSecret("private_key", *span) for span in find_private_keys(text)]
@@ -411,8 +414,8 @@ def _candidates(stored: bytes, runs: bytes, start: int) -> list[tuple[int, int, 
     """The runs that may be a token: where they begin and end, and whether the text around them matters."""
     found = []
     while start >= 0:
-        end = runs.find(b" ", start)
-        end = end if end >= 0 else len(stored)
+        run = _LETTERS.match(runs, start)
+        end = run.end() if run else start
         before = stored[start - 1] if start else 0
         if before == _BACKSLASH:
             start += 1
@@ -431,7 +434,7 @@ def _candidates(stored: bytes, runs: bytes, start: int) -> list[tuple[int, int, 
 
 def _has_mark(run: bytes) -> bool:
     """Whether a run begins like an issuer's token, or has the mark of an issuer in it."""
-    return _has_head(run) or any(mark in run for mark in _INNER_MARKS)
+    return _has_head(run) or any([run.find(mark) >= 0 for mark in _INNER_MARKS])
 
 
 def _follows_prefix(before: bytes) -> bool:
@@ -441,7 +444,7 @@ def _follows_prefix(before: bytes) -> bool:
     if before.endswith(_PREFIX_ENDS):
         return True
     prefix = before[-_MAX_PREFIX_CHARS:]
-    return any(part in prefix for part in _PREFIX_PARTS)
+    return any([prefix.find(part) >= 0 for part in _PREFIX_PARTS])
 
 
 def _has_head(run: bytes) -> bool:
