@@ -88,3 +88,41 @@ def test_a_new_value_is_recognised_in_another_wording() -> None:
     ):
         assert relation_of(older, other) is None
     assert relation_of("heron uses badola as a host.", "heron uses zomuka as a host.") is None
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "relation"),
+    [
+        ("Feature flags are stored in LaunchDarkly.", "LaunchDarkly holds the feature flags.", "same"),
+        ("Use ruff for linting.", "Lint with ruff.", "same"),
+        ("Ask before deleting any files.", "Do not delete files without asking first.", "same"),
+        ("Run npm test before pushing.", "Run npm test and npm run lint before pushing.", "contains"),
+        ("Redis runs on port 6380.", "Redis 7.2 runs on port 6380 with AOF persistence enabled.", "contains"),
+        ("User's manager is Hugh.", "User's manager is Hugh Patterson, based in the Dublin office.", "contains"),
+        ("Node 18 is required for the portal build.", "Portal build now requires Node 22.", "superseded"),
+        ("Secrets are loaded from `.env`.", "Secrets are loaded from 1Password instead of `.env`.", "superseded"),
+        ("Deploy via `./deploy.sh`.", "`./deploy.sh` is deprecated; deploy with `just ship` now.", "superseded"),
+        ("Answers as bullet lists, please.", "Answers in prose, without bullet lists.", "superseded"),
+    ],
+)
+def test_another_wording_is_recognised(older: str, newer: str, relation: str) -> None:
+    """Other verbs, another order, a longer list, a version, a full name, and what replaced a value."""
+    assert relation_of(older, newer) == relation
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("Staging deploys before production.", "Production deploys before staging."),
+        ("The laptop backs up the server.", "The server backs up the laptop."),
+        ("Push to origin from fork.", "Push to fork from origin."),
+        ("张伟的经理是王芳", "王芳的经理是张伟"),
+        ("ユーザーは寿司が好き。", "ユーザーは寿司が好きではない。"),
+        ("Has a meeting with Ravi on 3 June.", "Has a meeting with Ravi on 17 June."),
+        ("The user's sister lives in Perth.", "The user's brother lives in Perth."),
+        ("Camille approves travel expenses.", "Camille's travel expenses are approved by Henrik."),
+    ],
+)
+def test_the_same_words_may_say_another_thing(older: str, newer: str) -> None:
+    """Who does what to whom, what comes first, one of several appointments, a relative, and a denial."""
+    assert relation_of(older, newer) is None

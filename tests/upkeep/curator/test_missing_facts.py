@@ -55,3 +55,18 @@ def test_a_time_that_was_a_bound_from_the_other_side_is_missing() -> None:
     releases = ["Version 4.2 ships in May.", "Version 4.3 ships in July."]
     assert missing_facts(releases, "4.2 ships in July, 4.3 in May.")
     assert missing_facts(releases, "4.2 ships in May, 4.3 in July.") == []
+
+
+def test_an_entry_of_which_nothing_is_left_is_missing() -> None:
+    """Also where one word is all that it has of its own, and where two names changed their relation."""
+    allergies = ["The user is allergic to penicillin.", "The user is allergic to latex."]
+    assert missing_facts(allergies, "The user is allergic to penicillin.") == ["word latex"]
+    bosses = ["Paul reports to Ines.", "Ines reports to Walter."]
+    assert missing_facts(bosses, "Paul and Ines both report to Walter.") == ["Paul before Ines"]
+    assert missing_facts(["服务器在上海。", "端口是 8443。"], "服务器在北京，端口 8443。") == ["value 上海"]
+    assert "number -20" in missing_facts(["The freezer is kept at -20 °C."], "The freezer is kept at 20 °C.")
+
+
+def test_what_a_name_says_as_well_is_not_missing() -> None:
+    """A host and its port are one address."""
+    assert missing_facts(["Staging host is poplar.", "Staging on poplar uses port 9090."], "Staging: poplar:9090") == []

@@ -37,10 +37,10 @@ class Clause:
 
 
 _MONTHS = (
-    "january|januar|jänner|janvier|enero", "february|februar|février|febrero", "march|märz|mars|marzo",
-    "april|avril|abril", "may|mai|mayo", "june|juni|juin|junio", "july|juli|juillet|julio",
-    "august|août|agosto", "september|septembre|septiembre", "october|oktober|octobre|octubre",
-    "november|novembre|noviembre", "december|dezember|décembre|diciembre",
+    "january|jan|januar|jänner|janvier|enero", "february|feb|februar|février|febrero", "march|mar|märz|mars|marzo",
+    "april|apr|avril|abril", "may|mai|mayo", "june|jun|juni|juin|junio", "july|jul|juli|juillet|julio",
+    "august|aug|août|agosto", "september|sep|sept|septembre|septiembre", "october|oct|oktober|octobre|octubre",
+    "november|nov|novembre|noviembre", "december|dec|dez|dezember|décembre|diciembre",
 )  # fmt: skip
 _MONTH_OF = {name: place for place, names in enumerate(_MONTHS, 1) for name in names.split("|")}
 MONTH = "(?:" + "|".join(sorted(_MONTH_OF, key=len, reverse=True)) + ")"
@@ -63,8 +63,8 @@ _UNITS = {
     for unit, names in {
         "second": "s sec secs second seconds sekunde sekunden seconde secondes segundo segundos 秒",
         "minute": "min mins minute minutes minuten minuto minutos 分钟 分",
-        "hour": "h hr hrs hour hours stunde stunden heure heures hora horas 小时",
-        "day": "d day days tag tage tagen jour jours día días 天",
+        "hour": "h hr hrs hour hours stunde stunden heure heures hora horas 小时 時 点 点钟",
+        "day": "d day days tag tage tagen jour jours día días 天 日",
         "week": "week weeks woche wochen semaine semaines semana semanas 周",
         "month": "month months monat monate monaten mois mes meses 个月",
         "year": "year years jahr jahre jahren an ans año años 年",
@@ -87,11 +87,12 @@ _TOKEN = re.compile(
       (?:,?(?:\ (?:of|de))?\ (?P<year>\d{{4}}))?
     |(?P<month2>\b{MONTH})\ (?P<day2>\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)(?:,?\ (?P<year2>\d{{4}}))?
     |(?P<dotted>\b\d{{1,2}}\.\d{{1,2}}\.\d{{4}}\b)
-    |(?P<time>\b\d{{1,2}}(?:[:h]\d\d(?:\ ?[ap]\.?m\b\.?)?|\ ?[ap]\.?m\b\.?|\ Uhr\b))
-    |(?P<path>(?:~|\.{{0,2}})/[\w~.@/*+-]*[\w/*]|\b[\w.@*-]+/(?:[\w@.*/+-]*[\w*/])?|\b[A-Z]:\\\S+|(?<![\w-])--?[a-z][\w-]+
+    |(?P<time>\b\d{{1,2}}(?:(?::|\ ?h\ ?)\d\d(?:\ ?[ap]\.?m\b\.?)?|\ ?[ap]\.?m\b\.?|\ Uhr\b))
+    |(?P<path>(?:~|\.{{0,2}})/[\w~.@/*+-]*[\w/*]|\b[\w.@*-]+/(?!(?:s|sec|second|min|minute|h|hour|day|week|month|year)\b)(?:[\w@.*/+-]*[\w*/])?|\b[A-Z]:\\\S+|(?<![\w-])--?[a-z][\w-]+
       |\b(?:make|npm|npm\ run|yarn|pnpm|cargo|just|git|docker|uv\ run)\ \w+[-:][\w:-]*\w
-      |\b[\w-]*\w\.(?:[a-z]{{2,4}}|py|js|ts|md|sh|c|h|rs|go)\b(?!\.\w)|\.[a-z]\w+\b|\b\w+_\w+\b)
-    |(?P<number>[$€£]?\b(?:v(?=\d))?\d(?:[\d.,'’]*\d)?(?![^\W\d_]{{4}})(?:k\b|K\b)?)
+      |\b[\w-]*\w(?:\.[\w-]+)*\.(?:[a-z]{{2,4}}|internal|local|example|py|js|ts|md|sh|c|h|rs|go)\b(?!\.\w)|\.[a-z]\w+\b|\b\w+_\w+\b
+      |(?<![\w-])(?=[\w-]*\d)[a-z]\w*(?:-\w+)+\b)
+    |(?P<number>(?:(?<=\s)[-−](?=\d))?[$€£]?(?<![A-Za-zÀ-ÿ0-9_])(?:v(?=\d))?\d(?:[\d.,'’]*\d)?(?![^\W\d_]{{4}})(?:k\b|K\b)?)
     |(?P<cjk>[\u3040-\u30ff\u3400-\u9fff]+)
     |(?P<word>[^\W_](?:[\w'’]*\w)?(?:\+\+|\#)?|[%€$£°]C?)""",
     re.VERBOSE | re.IGNORECASE,
@@ -108,7 +109,8 @@ have has had having do does did doing will would can could should shall may migh
 him his she her they them their we us our you your i me my who which whom whose what there here so than too very just
 also then each any all both some such own same if when not no nor only but s t d ll re ve m don doesn didn isn aren
 wasn weren won via per one ones every where how why because upon once before after until till since while during unless
-except apart other others otherwise within without never ever always cannot more most less least anymore longer any
+under above below through across around among against behind beyond except apart other others otherwise within
+without never ever always cannot more most less least anymore longer any
 max min maximum minimum limit limits
 der die das den dem des ein eine einen einem einer eines und oder von vom zu zum zur im in am an auf aus bei mit für
 über unter nach vor ist sind war waren wird werden wurde hat haben hatte kann soll muss darf als auch es er sie wir ihr
@@ -121,7 +123,8 @@ todos todas todo a de
 _STOP = frozenset(_STOP_WORDS.split())
 # Words that introduce a statement and say nothing of their own; another wording may do without them.
 _FILLER_WORDS = """
-user users says say said told tell tells note noted remember please always generally general usually currently now
+user users nutzer benutzer utilisateur utilisatrice l'utilisateur l'utilisatrice usuario usuaria allowed permitted
+says say said told tell tells note noted remember please always generally general usually currently now
 really want wants wanted like likes prefer prefers preferred preference would located found place placed takes take
 taking done using use uses used called named name means make makes made get gets got go goes going need needs needed
 necessary required require requires run runs running work works working keep keeps kept store stored stores put set
@@ -131,6 +134,7 @@ existing different following regarding additionally moreover furthermore however
 come comes give gives given provide provides provided contain contains consist happen happens occur last lasts due
 between wait waiting exception except apart other otherwise never ever without person people us based total number
 handle handles handled enjoy enjoys repository repo size tool tools
+reachable url ip city wohnort ciudad
 liegt steht stehen gibt wohnt läuft nutzt verwendet benutzt macht heißt heißen möchte utilise utilisent trouve habite
 usa usan vive está tiene usar utiliza commence dure débute beginnt dauert empieza dura
 amount value kind type sort wish wishes hold holds held time times moreover own owns owned belongs
@@ -151,19 +155,27 @@ _SPELLINGS = {
         "database db", "configuration config", "documentation docs doc", "deploy deployment", "production prod",
         "development dev", "javascript js", "typescript ts", "postgresql postgres", "kubernetes k8s", "repository repo",
         "environment env", "color colour", "favorite favourite", "email e-mail mail",
-        "format formatting formatter", "answer reply replies",
+        "format formatting formatter", "answer reply replies response", "short brief concise terse briefly",
+        "long lengthy", "child kid", "directly straight",
+        "apartment flat", "mother mom", "father dad", "movie film", "bicycle bike", "argument parameter param",
+        "authentication auth", "application app", "administrator admin", "character char", "variable var",
+        "message msg", "package pkg", "command cmd", "kurz kurze kurzen knapp knappe knappen",
+        "court courte courts courtes bref brève brefs brèves", "corto corta cortos cortas breve breves",
     )
     for word in words.split()
 }  # fmt: skip
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
-_CJK_STOP = frozenset(
-    "的了在是有和由用为與与及把被就都也对到从等这那个们会要不没無无别勿非只仅除若如果当时候所以着过上下里中一人其他并且或"
+# Japanese writes what joins words in hiragana.
+_CJK_STOP = frozenset(map(chr, range(0x3041, 0x3097))) | frozenset(
+    "的了在是有和由用为與与及把被就再也对到从等这那个们会要不没無无别勿非只仅除若如果当时候所以着过上下里中一人其他并且或"
 )
 _GERMAN = re.compile(
-    r"\b(?:der|die|das|und|ist|nicht|wird|mit|im|dem|eine?|keine?n?|sind|bei|auf|für|von)\b", re.IGNORECASE
+    r"\b(?:der|die|das|und|ist|nicht|wird|mit|im|dem|eine?|keine?n?|sind|bei|auf|für|von|den|ohne|zum|zur|möchte|nutzt|bitte|wohnt)\b",
+    re.IGNORECASE,
 )
 _OTHER_LANGUAGE = re.compile(
-    r"\b(?:le|la|les|est|dans|avec|el|los|con|para|une?|una|chez|sont|del|usa|tous|si|pas)\b", re.IGNORECASE
+    r"\b(?:le|la|les|est|dans|avec|el|los|con|para|une?|una|chez|sont|del|usa|tous|si|pas|à|au|aux|du|des|vive|al|las)\b",
+    re.IGNORECASE,
 )
 
 
@@ -225,8 +237,10 @@ def words_of(text: str, at: int = 0, *, language: str = "en", starts: bool = Tru
     found: list[Word] = []
     matches = list(_TOKEN.finditer(text))
     for place, match in enumerate(matches):
-        following = matches[place + 1][0].lower() if place + 1 < len(matches) else ""
-        unit = _UNITS.get(following, "")
+        behind = matches[place + 1][0] if place + 1 < len(matches) else ""
+        following = behind.lower()
+        # A Pixel is a phone.
+        unit = "" if behind.istitle() and len(behind) > 1 else _UNITS.get(following, "")
         if not unit and match.lastgroup == "number" and following and _CJK.match(following):
             unit = next((_UNITS[each] for each in (following[:2], following[:1]) if each in _UNITS), "")
         position = at + match.start()
@@ -271,7 +285,8 @@ def _word(match: re.Match[str], unit: str, at: int, *, language: str, starts: bo
     if kind == "number":
         symbol = _UNITS.get(text[0], "")
         return Word("number", _number(text.lstrip("$€£v")), text, at, unit or symbol)
-    lower = re.sub(r"['’]s?$", "", text.replace("’", "'")).lower()
+    # "PRs" are several of a PR.
+    lower = re.sub(r"['’]s?$|(?<=[A-Z]{2})s$", "", text.replace("’", "'")).lower()
     if lower in _NUMBER_OF or (lower in _ONE and unit) or (lower == "one" and counts):
         return Word("number", _NUMBER_OF.get(lower, "1"), text, at, unit)
     is_acronym = len(text) > 1 and text.isupper() and lower not in _EMPHASIS

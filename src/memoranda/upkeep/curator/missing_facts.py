@@ -14,7 +14,7 @@ from memoranda.upkeep.curator.clauses import Clause, Word, clauses_of, is_among,
 _I = re.IGNORECASE
 _NEGATION = re.compile(
     r"\b(?:not|no|never|none|neither|nor|without|cannot|\w+n['’]t|nicht|nichts|nie|niemals|kein\w{0,2}|ohne|ne|n['’](?=\w)"
-    r"|pas|jamais|aucune?|sans|rien|nunca|ning[uú]n\w?|sin|jamás|tampoco)\b|不|没|沒|无|無|勿|别|禁止|未",
+    r"|pas|jamais|aucune?|sans|rien|nunca|ning[uú]n\w?|sin|jamás|tampoco)\b|不|没|沒|无|無|勿|别|禁止|未|ない|ません",
     _I,
 )
 # Another wording of a negation.
@@ -33,8 +33,8 @@ _EXCEPTION = re.compile(
 )
 _KEPT_EXCEPTION = re.compile(f"{_EXCEPTION.pattern}|{_DENIAL.pattern}", _I)
 _RESTRICTION = re.compile(
-    r"\b(?:only|just|solely|exclusively|nothing but|nur|ausschließlich|seulement|uniquement|ne .{1,40} que|sólo|solo"
-    r"|solamente|únicamente)\b|只|仅|唯",
+    r"(?<!-)\b(?:only|just|solely|exclusively|nothing but|nur|ausschließlich|seulement|uniquement|ne .{1,40} que|sólo"
+    r"|solo|solamente|únicamente)\b|只|仅|唯",
     _I,
 )
 _KEPT_RESTRICTION = re.compile(f"{_RESTRICTION.pattern}|{_DENIAL.pattern}", _I)
@@ -84,9 +84,24 @@ _DIRECTION = re.compile(
     r"|\b(?P<from>from|after|under|von|nach|de|des|desde|by|par|por)\b|给|向|比",
     _I,
 )
+_CHINESE_VALUE = re.compile(r"(?P<marker>[在由叫是给])(?P<value>[\u4e00-\u9fff]{2,4}?)(?=[，。；、,;的负\s]|$)")
 _THE_REST = re.compile(
     r"\b(?:others?|rest|remaining|sonst|andere\w?|übrige\w?|autres?|demás|otr[oa]s)\b|其他|其它|其余", _I
 )
+# What stands beside a name or a number that says as much: "host poplar, port 9090" is "poplar:9090".
+_KINDS_OF_THINGS = {
+    "host",
+    "port",
+    "server",
+    "env",
+    "var",
+    "variabl",
+    "code",
+    "configur",
+    "machin",
+    "servic",
+    "serveur",
+}
 # In a text of so many words, one more may be left out than is replaced.
 _MANY_WORDS = 6
 
@@ -101,6 +116,7 @@ def missing_facts(originals: Sequence[str], merged: str) -> list[str]:
         _misplaced,
         _swapped,
         _turned,
+        _changed_values,
         _lost_negations,
         _lost_conditions,
         _lost_exceptions,
@@ -126,6 +142,8 @@ def _missing_words(before: Sequence[Clause], after: Sequence[Clause]) -> list[st
         # An article says "one" as well.
         if (word.kind in ("word", "name") and is_filler(word.key)) or (word.key == "1" and not word.unit):
             continue
+        if word.kind == "word" and word.key in _KINDS_OF_THINGS:
+            continue
         if not is_among(word, said, merged) and not (word.kind == "date" and _is_part_of_date(word, said)):
             if word.kind == "word":
                 plain[word.key] = word
@@ -139,9 +157,17 @@ def _missing_words(before: Sequence[Clause], after: Sequence[Clause]) -> list[st
         for word in said
         if word.kind in ("word", "name") and not is_filler(word.key) and not is_among(word, given, _text(before))
     }
-    if len(plain) > len(new) + (len(given) >= _MANY_WORDS):
+    is_dropped = any(_is_dropped(clause, before, plain) for clause in before)
+    if len(plain) > len(new) + (len(given) >= _MANY_WORDS and not is_dropped):
         lost += [f"word {word.text}" for word in plain.values()]
     return lost
+
+
+def _is_dropped(clause: Clause, clauses: Sequence[Clause], lost: dict[str, Word]) -> bool:
+    """Whether the merged text has nothing of what only one clause says: "allergic to latex" beside another allergy."""
+    others = [word for each in clauses if each is not clause for word in each.words]
+    own = [word.key for word in clause.words if not is_filler(word.key) and not is_among(word, others, "")]
+    return len(clauses) > 1 and bool(own) and all(key in lost for key in own)
 
 
 def _is_part_of_date(word: Word, said: Sequence[Word]) -> bool:
@@ -226,10 +252,27 @@ def _turned(before: Sequence[Clause], after: Sequence[Clause]) -> list[str]:
     for clause in before:
         for one, two in pairwise([word for word in clause.words if word.kind == "name"]):
             direction = _direction(clause, one, two)
+            joined = re.compile(rf"\b{re.escape(one.text)},? (?:and|und|et|y) {re.escape(two.text)}\b")
             for place in after:
+                if direction and joined.search(place.text):
+                    found.append(f"{one.text} before {two.text}")
                 if direction and _direction(place, two, one) == direction and not _direction(place, one, two):
                     found.append(f"{one.text} before {two.text}")
     return found
+
+
+def _changed_values(before: Sequence[Clause], after: Sequence[Clause]) -> list[str]:
+    """Chinese names have no capital: the value behind "in", "by" or "is" is another one."""
+    given, merged = _text(before), _text(after)
+    return [
+        f"value {match['value']}"
+        for match in _CHINESE_VALUE.finditer(given)
+        if match["value"] not in merged
+        and any(
+            other["marker"] == match["marker"] and other["value"] not in given
+            for other in _CHINESE_VALUE.finditer(merged)
+        )
+    ]
 
 
 def _direction(clause: Clause, one: Word, two: Word) -> str:
@@ -285,7 +328,7 @@ def _scopes(pattern: re.Pattern[str], clauses: Sequence[Clause], *, both_sides: 
             rest = clause.text[match.end() :]
             end = _SCOPE_END.search(rest)
             behind = _words_in(clause, match.end(), match.end() + (end.start() if end else len(rest)))[:_MAX_SCOPE]
-            if both_sides and not behind:
+            if both_sides and all(is_filler(word.key) for word in behind):
                 behind = _words_in(clause, 0, match.start())
             found.append((match[0], behind))
     return found

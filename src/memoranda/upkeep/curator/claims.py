@@ -1,0 +1,186 @@
+"""Reads an entry as a claim: who or what it is about, the classes of its verbs, and its other words in order.
+
+Two wordings of a fact differ in their verbs and in words that say nothing of their own. So verbs that only join, such
+as "uses" and "lives in", count by their class, and common wordings are replaced by one before words are compared.
+"""
+
+import re
+from dataclasses import field
+
+from memoranda.search.index.stemmer import stem
+from memoranda.support.lazy_dataclass import dataclass
+from memoranda.upkeep.curator.clauses import Word, clauses_of, words_of
+
+_I = re.IGNORECASE
+
+# Verbs by what they say of their subject.
+_VERBS = {
+    "like": "like likes prefer prefers preferred favor favors enjoy enjoys love loves"
+    " mag bevorzugt liebt préfère aime prefiere gusta gustan",
+    "use": "use uses used using utilize utilizes target targets nutzt nutzen verwendet verwenden benutzt benutzen"
+    " utilise utilisent usa usan utiliza employ",
+    "live": "based live lives reside resides city wohnt lebt wohnort habite vit domicile vive reside ciudad",
+    "work": "work works working employed employs profession occupation arbeitet travaille trabaja",
+    "run": "run runs ran running execute executes listen listens serve serves läuft laufen lauscht"
+    " écoute tourne lance lancent exécute exécuter corre escucha",
+    "place": "store stored stores kept located locate found hosted deployed placed lie lies hold holds retention"
+    " reachable steht stehen liegt liegen trouve hébergé hébergée está están guarda guardan",
+    "go": "go goes sent send sends gehen geht schicken deliver delivered",
+    "own": "own owns owned owner maintain maintains maintained maintainer leads led handle handles handled",
+    "call": "called named name naming names heißt appelle llama nom nombre",
+    "take": "take takes last lasts dauert dure dura cost costs kostet",
+    "end": "end ends expire expires due endet expire vence termina",
+    "start": "start starts begin begins beginnt commence empieza",
+    "write": "written write implemented implementation geschrieben écrit escrito",
+    "require": "required require requires needs need needed",
+    "report": "report reports reporting",
+    "drive": "drive drives car",
+    "born": "born birthday",
+    "meet": "meet meets happen happens held lieu",
+}  # fmt: skip
+_CLASS_OF = {word: name for name, words in _VERBS.items() for word in words.split()}
+_CJK_WORDS = {
+    "like": "喜欢|偏好|喜爱",
+    "use": "使用|采用",
+    "user": "^用户|^我(?!们)|^ユーザー|^私",
+    "project": "^项目|^我们",
+}
+# A server runs where it is, a repository lives where it is, and a project runs on what it uses.
+_ALIKE = (
+    frozenset(("run", "place")),
+    frozenset(("live", "place")),
+    frozenset(("run", "use")),
+    frozenset(("take", "require")),
+)
+WILD = "changed"
+_SUBJECTS = {
+    "user": "user users i my he she nutzer benutzer utilisateur utilisatrice usuario usuaria",
+    "project": "project we our repo repository app application projekt projet proyecto",
+}
+_SUBJECT_OF = {stem(word): name for name, words in _SUBJECTS.items() for word in words.split()}
+_IGNORED_WORDS = """
+please remember note always usually currently now really says said told prefer file jetzt ahora already still also just
+time times environment done date want wants should got
+directory folder roughly approximately
+"""
+_IGNORED = frozenset(map(stem, _IGNORED_WORDS.split()))
+# What one wording has and another may do without.
+_WEAK_WORDS = """
+follow allow set keep check add first ever put do make perform execute handle log fly entry wish usually format style
+stack url ip address reachable branch message command version language diet place rate under see shown show display
+person city ensure via be merely suite machine box year model mean project repo server situated
+cluster pipeline port amount job immer stets bitte mochte sollen chaque situe etre como mas veut faut hacen cada
+"""
+WEAK = frozenset(map(stem, _WEAK_WORDS.split()))
+_IN_PROJECT = re.compile(r"\s+(?:in|of|for) (?:this|the|our) (?:repo|repository|project|codebase)\b", _I)
+_OF_USER = re.compile(r"\s+of (?:the )?user\b(?!['’])", _I)
+_PREFACE = re.compile(
+    r"^\W*(?:correction|update|fyi|heads up|note|please remember|remember)[:,]\s+|\b[ld]['’](?=\w)", _I
+)
+# Wordings that another one says as well, before words are compared.
+_REWORDED = [
+    (re.compile(wording, _I), plain)
+    for wording, plain in (
+        (r"`(\w+)`", r"\1"),
+        (r"\btime zone\b", "timezone"),
+        (r"\b(?:dislikes?|hates?)\b", "does not like"),
+        (r"\bavoid\b", "do not use"),
+        (r"\btakes? place\b|\ba lieu\b", "happens"),
+        (r"\bkicks? off\b", "starts"),
+        (r"\b(?:is|are) (?:built|made|done|run) (?:with|using|on)\b", "uses"),
+        (r"\b(?:is|are) (?:forbidden|prohibited|not allowed)\b", "never"),
+        (r"\b(?:do not|don['’]t|never) (\w+) (.+?) without asking(?: first)?", r"ask before \1 \2"),
+        (r"\b(?:home|residence) is\b", "lives"),
+        (r"简洁|简明", "简短"),
+        (r"回复|答复", "回答"),
+        (r"居住地[是はの]*|居住在?|家住|住在|住址", "在"),
+        (r"环境的?", ""),
+        (r"(?:已经?)?搬到", "在"),
+        (r"(?:现在|已经?)?改用", "使用"),
+        (r"\bin charge of\b|\bresponsible for\b", "owns"),
+    )
+]
+CHANGE = re.compile(
+    r"\b(?:moved|switched|migrated|changed|to change|renamed|replaced|raised|lowered|increased|reduced|extended"
+    r"|shortened|upgraded|downgraded|bumped|(?<!are )(?<!is )pushed|swapped|postponed|rescheduled|dropped|retired"
+    r"|instead|erhöht|gesenkt|gezogen|umgezogen|gewechselt|umgestiegen"
+    r"|déménagé|passée?s?"
+    r"|changé|remplacé|mudó|cambió|pasó|ahora)\b|改用|换成|搬到|改成|変更|移行|切り替え",
+    _I,
+)
+SAYS_NOW = re.compile(
+    r"\b(?:now|nowadays|since|as of|jetzt|nun|inzwischen|seit|ahora|desde|maintenant|désormais|depuis)\b|现在|如今", _I
+)
+_MIN_FORM = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """An entry as its words in order, who or what it is about, and the classes of its verbs."""
+
+    text: str
+    words: tuple[Word, ...]
+    subject: str
+    verbs: frozenset[str]
+    keys: tuple[str, ...] = field(default=())
+
+    @property
+    def values(self) -> frozenset[str]:
+        return frozenset(self.keys)
+
+
+def read_claim(text: str) -> Claim:
+    verbs = {WILD} if CHANGE.search(text) else set[str]()
+    text = _PREFACE.sub("", text)
+    for wording, plain in _REWORDED:
+        text = wording.sub(plain, text)
+    subject = "project" if _IN_PROJECT.search(text) else "user" if _OF_USER.search(text) else ""
+    text = _OF_USER.sub("", _IN_PROJECT.sub("", text))
+    for name, pattern in _CJK_WORDS.items():
+        if re.search(pattern, text):
+            verbs |= {name} & set(_VERBS)
+            subject = subject or (name if name in _SUBJECTS else "")
+            text = re.sub(pattern, " ", text)
+    clauses = clauses_of(text)
+    language_words = [word for clause in clauses for word in clause.words] or words_of(text)
+    words: list[Word] = []
+    at = 0
+    for word in language_words:
+        key = word.key
+        at = max(at, text.find(word.text, at))
+        if key in _SUBJECT_OF and (not words or _SUBJECT_OF[key] == "user") and subject in ("", _SUBJECT_OF[key]):
+            subject = _SUBJECT_OF[key]
+        elif word.kind in ("word", "name") and (verb := _verb_class(word.text)):
+            verbs.add(verb)
+        elif key not in _IGNORED and not (CHANGE.fullmatch(word.text) or SAYS_NOW.fullmatch(word.text)):
+            words.append(word._replace(at=at))
+    return Claim(text, tuple(words), subject, frozenset(verbs), tuple(key_of(word) for word in words))
+
+
+def _verb_class(text: str) -> str:
+    """The class of a verb; French joins its negation to it: "n'utilise plus". Go is a language."""
+    return "" if text == "Go" else _CLASS_OF.get(re.sub(r"^[nsjmt]['’]", "", text.lower()), "")
+
+
+def key_of(word: Word) -> str:
+    return f"{word.key} {word.unit}".strip()
+
+
+def agree(one: Claim, other: Claim) -> bool:
+    """Whether the verbs of two claims may mean the same."""
+    verbs = one.verbs | other.verbs
+    return not (one.verbs and other.verbs) or bool(one.verbs & other.verbs) or any(verbs <= each for each in _ALIKE)
+
+
+def says(claim: Claim, word: Word) -> bool:
+    """Whether a claim has a word, or a form of it."""
+    if not word.key.isascii() and not word.key.islower():
+        return all(char in claim.text for char in word.key)
+    return any(_same_form(key_of(word), key) for key in claim.keys)
+
+
+def _same_form(one: str, other: str) -> bool:
+    """Whether two keys are forms of one word: "allergy" and "allergic"."""
+    shorter = min(len(one), len(other))
+    start = max(_MIN_FORM, shorter - 1)
+    return one == other or (one.isalpha() and other.isalpha() and shorter >= start and one[:start] == other[:start])

@@ -1,0 +1,508 @@
+"""Says whether an entry is superseded by a newer one.
+
+It is where one value of the same subject and attribute differs, or where the newer one says so ("no longer", "moved
+to", "instead of"). An ordinary word as a value ("is weekly", "is on Monday") is replaced only where the newer one says
+that something changed. The rules prefer missing a pair to touching two entries that both hold.
+"""
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from memoranda.memory.curated.operations import shared_ends
+from memoranda.search.index.related_words import opposite_words, related_words
+from memoranda.search.index.stemmer import stem
+from memoranda.upkeep.curator.claims import CHANGE, SAYS_NOW, WEAK, WILD, Claim, agree, key_of, read_claim, says
+from memoranda.upkeep.curator.clauses import MONTH, Word, is_filler, words_of
+
+_I = re.IGNORECASE
+
+# Of each line one thing has one: a project has one package manager.
+_EXCLUSIVE_WORDS = """
+npm pnpm yarn bun
+pip poetry uv pipenv pdm conda
+postgresql postgres mysql sqlite mariadb mongodb oracle
+vim neovim emacs vscode helix zed sublime
+pytest unittest nose
+jest vitest mocha jasmine
+express fastify koa hapi nestjs
+flask django fastapi
+jenkins circleci travis buildkite
+black yapf autopep8
+eslint biome tslint
+bash zsh fish
+tab space
+dark light
+heroku fly render vercel netlify railway
+jira linear asana trello
+slack teams discord mattermost
+webpack vite rollup parcel
+gitlab github bitbucket
+master main trunk
+weekly daily monthly
+red green blue
+morning evening
+"""
+# Of each line a newer value replaces an older one where a change is said; related words has the English ones.
+_SERIES_WORDS = """
+monday tuesday wednesday thursday friday saturday sunday
+montag dienstag mittwoch donnerstag freitag samstag sonntag
+lundi mardi mercredi jeudi vendredi samedi dimanche
+lunes martes miércoles jueves viernes sábado domingo
+"""
+_SERIES = [
+    frozenset(word.key for each in line.split() for word in words_of(each, language="other"))
+    for line in _SERIES_WORDS.strip().splitlines()
+]
+# A person or a project has several of these at a time: "Hobby: chess".
+_LISTED_WORDS = """
+note todo tip bug reminder hobby allergy language skill task rule idea link friend child pet dependency goal warning
+fact example issue important
+"""
+_LISTED = frozenset(_LISTED_WORDS.split())
+_KEYED = re.compile(r"\W*(?P<key>[^\W\d][^:.;,]{0,40}):\s+(?P<value>\S+(?:\s+\S+){0,2})")
+_EXCLUSIVE = [frozenset(map(stem, line.split())) for line in _EXCLUSIVE_WORDS.strip().splitlines()]
+_NO_LONGER = re.compile(
+    r"\b(?:no longer|not? .{0,60}\b(?:any ?more|any longer)|\w+n['’]t .{0,60}\b(?:any ?more|any longer)|stopped"
+    r"|gave up|quit|(?<!is )(?<!are )used to|arrêté de"
+    r"|(?:was|were|has been|have been|got) (?:\w+ and )?(?:removed|retired|deleted|dropped|discontinued"
+    r"|decommissioned|cancell?ed|fixed|resolved|shut down)|is deprecated|cancell?ed the|unsubscribed"
+    r"|nicht mehr|kein\w* .{0,40}mehr|ne .{0,60}\bplus|n['’]\w+ plus|ya no)\b|不再",
+    _I,
+)
+_OLD_VALUE = re.compile(
+    r"(?:\b|, )(?:not|without)\s+(?P<old0>[^,;.]+?)(?=[,;.]|$)"
+    r"|\b(?:instead of|rather than|replac\w+|from|in place of|dropped|renamed|retired|statt"
+    r"|anstatt|anstelle von|ersetzt|von|(?:mudó"
+    r"|cambió|pasó|passée?s?) de|au lieu d[e']"
+    r"|remplace|en lugar de|en vez de|reemplaza|but no longer)\s+(?P<old>(?:[^,;.]|\.(?=\w))+?)"
+    r"(?=\s+(?:to|with|by|for|in favou?r|in|auf|zu|durch|für|par|pour|por|para|but|as|a|à)\b|[,;]|\.(?!\w)|$)"
+    r"|不再使?用?(?P<old2>[^，。；]+)|代替(?P<old3>[^，。；]+)|(?P<old4>[^はがを、]+)から",
+    _I,
+)
+_NEGATES = re.compile(r"\b(?:not|no|without|over|rather|never|\w+n['’]t|nicht|kein\w*|ohne|pas|sans|sin)\b", _I)
+_A_TIME_OF_MANY = re.compile(
+    r"\b(?:an?|another|eine?n?|une?|una)\s+[^\W\d_]+\b(?!.*(?:\b(?:is|are|ist|est|es)\b|=))[^\d]*$", _I
+)
+_DENIES_OLD = re.compile(r", (?:not|without)\b", _I)
+_MOVE = re.compile(r"\b(?:moved|switched over|relocated|migrated|gezogen|umgezogen|déménagé|mudó)\b|搬到", _I)
+_ALSO = re.compile(r"\b(?:too|also|as well|both|another|auch|aussi|también)\b|也", _I)
+# When it changed, which is no part of the value.
+_WHEN = re.compile(
+    r"\s+(?:(?:since|as of|seit|depuis|desde)\s+[^,;.]+|from now on|ab (?:jetzt|sofort)"
+    rf"|(?:in|im|en)\s+(?:version\s+)?v?\d+\.\d+|(?:in|im|en)\s+{MONTH}(?:\s+\d{{4}})?)(?=[,;.]|$)"
+    r"|^(?:as of|since) (?:this|last|next) \w+\s+|^(?:as of|since|from now|désormais|seit|depuis|desde)[^,]*,\s+",
+    _I,
+)
+_WHY = re.compile(r"\s+(?:because|due to|since|weil|wegen|parce que|porque)\b.*", _I)
+_GONE = re.compile(
+    r"\b(?:gone|left|sold|retired|dropped|removed|deleted|replaced|shut|over|out|not|no longer|was|were|weg|nicht"
+    r"|verkauft|verlassen|abgeschaltet|partie?s?|vendue?s?|plus|vendid[oa]s?|ya no)\b|不再",
+    _I,
+)
+_ONE_AT_A_TIME = frozenset(("live", "work", "run", "place", "go", "own", "call", "end", "start", "meet", "report"))
+_NOW = r"(?:(?:now|jetzt|ahora|maintenant)\s+)?"
+_ARTICLE = (
+    r"(?:(?:the|team|in|on|at|by|to|auf|bei|um|am|chez|en|à|der|die|le|la|les|el|los|las|host|server|port|room|branch"
+    r"|version|raum|zimmer|salle|sala)\s+)*"
+)
+# What stands before the one value of an attribute: "the deadline is", "the build takes".
+_COPULA = re.compile(
+    rf"(?:\b(?:is|ist|est|es|beträgt|heißt|equals)|:|=|是|为|在)\s*{_NOW}{_ARTICLE}(?:an?\s+)?$"
+    rf"|\bare\s+{_NOW}(?:in|on|at)\s+$",
+    _I,
+)
+_LEADS = re.compile(
+    r"\b(?:lives? in|resides? in|works? (?:at|for)|employed (?:at|by)|(?:runs?|listens?) (?:on|in|at)|(?:hosted"
+    r"|deployed"
+    r"|stored|kept|located|placed) (?:in|on|at|by|to)|(?:goes?|sent|deploys?|reports?|delivered) to|(?:owned"
+    r"|maintained|led"
+    r"|managed|handled) by|called|named|(?:written|implemented) in|(?:moved|switched|migrated|changed|renamed|pushed"
+    r"|bumped)(?: over)? to|format\w* .{0,40}\bwith"
+    r"|(?:answers?|replies|replys?|comments?|messages?|docs) in|wohnt in|lebt in|arbeitet (?:bei|für)|läuft auf"
+    r"|(?:steht|liegt) (?:in|bei)|gehe?n? an|nach|habite (?:à|en)|travaille chez|hébergée? (?:chez|sur)|vive en"
+    r"|trabaja en)"
+    rf"\s+{_NOW}{_ARTICLE}$",
+    _I,
+)
+_MEASURES = re.compile(
+    r"\b(?:takes?|costs?|lasts?|weighs?|ends? (?:on|in|at)|expires?(?: on| in)?|starts? (?:on|at)|begins? (?:on"
+    r"|at)|due(?: on)?"
+    r"|requires?|needs?|has|have|keeps?|pays?|dauert|kostet|endet am|beginnt um|braucht|hat|dure|coûte|a|dura"
+    r"|cuesta|tiene)"
+    rf"\s+{_NOW}$",
+    _I,
+)
+_IDENTIFIERS = re.compile(
+    r"^(?:bug|ticket|issue|pr|sprint|room|chapter|order|phase|migration|step|part|page|task|raum|kapitel)s?$", _I
+)
+_REPLACES = re.compile(r"\b(?:instead|rather|statt|anstatt|lieu|lugar|vez|replac\w+)\b|代替|不再", _I)
+WHERE = re.compile(r"\b(?:in|for|on|at|with|für|auf|bei|mit|pour|dans|avec|en|para|con)\b", _I)
+_MAX_VALUE = 3
+_MIN_SHARED = 2
+_GIVES_VALUE = re.compile(
+    r"(?:\b(?:is|it['’]s|called|named|over to|to|but|take|uses?|has|have|goes with|by the name|replaced by|chose|on"
+    r"|licensed under|ist|est|es)"
+    r"|[:=])(?:\s+(?:now|actually))?\s+$",
+    _I,
+)
+_ARTICLES = re.compile(r"(?:an?|the)\s+$", _I)
+_VALUE_OF = re.compile(
+    r"\s+(?:is (?:the|what)|as (?:the|its|their)|(?:has )?replace[sd]|takes over|has taken over)\b", _I
+)
+_TALK_WORDS = """
+agreed chose settled anybody actually today yesterday earlier way forget head fyi correction scrap folk decided change
+switched note later anyone asks ask work take goes with new week day these planned scheduled over swapped out retired
+dropped said what up remind know before tell told heard update updated
+removed deleted discontinued decommissioned cancelled fixed resolved gone
+merged deprecated shut down subscription
+"""
+_TALK = frozenset(map(stem, _TALK_WORDS.split()))
+_MEASURED = re.compile(r"(?:\bis|\bist|\best|\bes|:|=|\b(?:is|are) (?:\w+ )?(?:at|for|on))\s+$", _I)
+_ONE_OF_MANY = re.compile(
+    r"\b(?:an?|one|another|eine?n?|une?|una) [^\W\d_]+ (?:called|named|namens|nommée?|llamad[oa]) $", _I
+)
+_CALLED = re.compile(r"\b(?:called|named|heißt|s['’]appelle|se llama)\s+$", _I)
+_PLACE = re.compile(r"\b(in|on|at|by|to|bei|chez)\s+(?:(?:the|der|die|la|le|el)\s+)?$", _I)
+_AND = re.compile(r"\b(?:and|or|und|oder|et|ou|y|o)\b|[,;和]", _I)
+_PAST = re.compile(
+    r"\b(?:was|were|had|did|went|flew|ran|met|bought|sold|saw|took|made|fixed|visited"
+    r"|\w{3,}(?<!need)(?<!hosted)(?<!deployed)"
+    r"(?<!stored)(?<!located)(?<!owned)(?<!managed)(?<!maintained)(?<!called)(?<!named)(?<!required)(?<!used)(?<!moved)"
+    r"(?<!switched)(?<!changed)(?<!renamed)(?<!migrated)(?<!placed)(?<!handled)(?<!employed)(?<!needed)(?<=ed))\b",
+    _I,
+)
+LIMITS = re.compile(
+    r"(?<!-)\b(?:if|when|unless|except|only|but|without|not|no|never|wenn|nur|außer|nicht|kein\w*|si|sauf|seulement"
+    r"|sans|cuando|solo"
+    r"|sólo|salvo|sin|while|(?:before|after|until|during)(?! (?:on )?\d{4}-))\b|如果|除|只|不|没|ない|ません",
+    _I,
+)
+
+
+def is_superseded(old: Claim, new: Claim) -> bool:
+    if _ALSO.search(new.text):
+        return False
+    rules = (_denies, _has_new_value, _has_new_number, _has_new_name, _says_what_became_of)
+    if any(rule(old, new) for rule in rules):
+        return True
+    if _names_old_value(old, new):
+        return True
+    dated = _WHEN.sub("", new.text)
+    return dated != new.text and _has_new_value(old, read_claim(dated), says_change=_says_change(new))
+
+
+def _names_old_value(old: Claim, new: Claim) -> bool:
+    """Whether the newer says what it replaces: "helix instead of vim", "in prose, not in lists"."""
+    at = 0
+    while match := _OLD_VALUE.search(new.text, at):
+        at = match.start() + 1
+        phrase = next(group for group in match.groups() if group)
+        values = {key for word in read_claim(phrase).words for key in (word.key, key_of(word))}
+        replaced = [word for word in old.words if {word.key, key_of(word)} & values]
+        is_denied = _DENIES_OLD.match(match[0]) and not _NEGATES.search(old.text)
+        was_denied = replaced and _NEGATES.search(old.text[: replaced[0].at])
+        if not replaced or was_denied or not (_changes(new) or is_denied):
+            continue
+        rest = [word for word in old.words if word not in replaced and not _is_version_behind(word, replaced[-1])]
+        if all(says(new, word) for word in rest):
+            return True
+        # "My editor is vim", and "I switched from vim to helix".
+        given = read_claim(_WHEN.sub("", new.text.replace(phrase, "")))
+        added = [word for word in given.words if not says(old, word)]
+        fits = _is_one_phrase(added) and _GIVES_VALUE.search(_ARTICLES.sub("", old.text[: replaced[0].at]))
+        if fits:
+            return True
+    return False
+
+
+def _is_one_phrase(words: Sequence[Word]) -> bool:
+    """Whether words are one value: "Fly", "Tesla Model 3"."""
+    return 0 < len(words) <= _MAX_VALUE and all(two.at == one.at + len(one.text) + 1 for one, two in pairwise(words))
+
+
+def _is_version_behind(word: Word, name: Word) -> bool:
+    return word.kind == "number" and word.at == name.at + len(name.text) + 1
+
+
+def _changes(new: Claim) -> bool:
+    return bool(CHANGE.search(new.text) or _REPLACES.search(new.text))
+
+
+def _says_change(new: Claim) -> bool:
+    """Whether the newer says that something is not as it was."""
+    return bool(SAYS_NOW.search(new.text) or _changes(new))
+
+
+def _denies(old: Claim, new: Claim) -> bool:
+    """Whether the newer says that the older no longer holds: its words again, denied, or the first of them."""
+    if _NO_LONGER.search(old.text) or not _NO_LONGER.search(new.text):
+        return False
+    told = [word for word in old.words if not _says_nothing(word)]
+    if all(says(new, word) for word in told):
+        return True
+    for part in _parts(new.text):
+        if _NO_LONGER.search(part):
+            denied = read_claim(_WHY.sub("", _WHEN.sub("", part)))
+            own = [word for word in denied.words if says(old, word)]
+            others = [word for word in denied.words if word not in own and not _says_nothing(word)]
+            is_most = 2 * len(own) > len(old.words) and len(own) >= _MIN_SHARED
+            starts = bool(own) and says(denied, old.words[0])
+            is_named = any(word.kind == "path" for word in own)
+            if not others and (is_most or starts or is_named) and not _AND.search(old.text):
+                return True
+    return False
+
+
+def _parts(text: str) -> list[str]:
+    return [part for part in re.split(r"[,;，；。]\s*|\.\s+", text) if part]
+
+
+def _says_what_became_of(old: Claim, new: Claim) -> bool:
+    """Whether the newer has another value, and says that the old one is over: "Tests run with nox, tox is gone"."""
+    if _GONE.search(old.text):
+        return False
+    parts = [part for each in _parts(_WHEN.sub("", new.text)) for part in re.split(r"\s+(?:and|und|et|y)\s+", each)]
+    for part in parts:
+        now = read_claim(part)
+        before, after = old.values - now.values, now.values - old.values
+        is_about_it = old.values & now.values or (old.verbs and old.verbs == now.verbs)
+        rest = [each for each in parts if each != part and _GONE.search(each)]
+        is_over = any(before <= gone.values or _is_over(gone, old) for gone in map(read_claim, rest))
+        if is_about_it and before and after and is_over and agree(old, now):
+            return True
+    return False
+
+
+def _is_over(gone: Claim, old: Claim) -> bool:
+    """Whether nothing but a name of the older claim is said to be gone."""
+    words = [word for word in gone.words if not _says_nothing(word)]
+    return all(says(old, word) for word in words) and any(word.kind in ("name", "path") for word in words)
+
+
+def _has_new_value(old: Claim, new: Claim, *, says_change: bool | None = None) -> bool:
+    """Whether the words of both are the same but for one value, of an attribute that has one value at a time."""
+    keyed = [_KEYED.fullmatch(claim.text.rstrip(" .")) for claim in (old, new)]
+    if keyed[0] and keyed[1] and keyed[0]["key"].lower() == keyed[1]["key"].lower():
+        return not (_is_list(keyed[0]["key"]) or old.values <= new.values or new.values <= old.values)
+    if bool(LIMITS.search(old.text)) != bool(LIMITS.search(new.text)) or _PAST.search(old.text):
+        return False
+    kept = new.words
+    if not any(word.kind == "date" for word in old.words):
+        # The day of the change.
+        kept = tuple(word for word in kept if word.kind != "date")
+    head, tail = shared_ends([key_of(word) for word in old.words], [key_of(word) for word in kept])
+    while head and all(_is_hyphenated(claim, words[head - 1]) for claim, words in ((old, old.words), (new, kept))):
+        head -= 1
+    values = old.words[head : len(old.words) - tail], kept[head : len(kept) - tail]
+    if not all(0 < len(value) <= _MAX_VALUE for value in values):
+        return False
+    if any(_is_two_things(claim, value) for claim, value in zip((old, new), values, strict=True)):
+        return False
+    one, two = values[0][0], values[1][0]
+    if all(len(value) == 1 or is_with_version(value) for value in values) and _exclude_each_other(one, two, old):
+        return agree(old, new) or WILD in new.verbs
+    if says_change is None:
+        says_change = _says_change(new)
+    if says_change and len(values[0]) == len(values[1]) == 1 and _replaces_word(old, new, (one, two)):
+        return True
+    kinds = [_kinds(claim, value) for claim, value in zip((old, new), values, strict=True)]
+    # A name has no capital in scripts without them.
+    has_words = any("word" in kind for kind in kinds) and (one.key.isascii() or "是" not in old.text)
+    texts = _texts_before(old, new, (one, two))
+    is_named = all(_CALLED.search(text) for text in texts) or (
+        old.verbs == new.verbs == {"live"}
+        and all(map(_LEADS.search, texts))
+        and one.text.istitle() == two.text.istitle()
+    )
+    both_named = all(kind & {"name", "path"} for kind in kinds)
+    if (has_words and not is_named) or not (kinds[0] & kinds[1] or both_named or is_named):
+        return False
+    return _is_single_valued(old, new, (one, two), old.words[:head], old.words[len(old.words) - tail :] if tail else ())
+
+
+def _kinds(claim: Claim, value: Sequence[Word]) -> set[str]:
+    """The kinds of the words of a value; several that hyphens join are a name."""
+    is_joined = len(value) > 1 and all(_is_hyphenated(claim, word) for word in value[:-1])
+    return {"name"} if is_joined else {word.kind for word in value}
+
+
+def _is_hyphenated(claim: Claim, word: Word) -> bool:
+    """Whether a word is followed by a hyphen and more of the same name: "quill-server"."""
+    return re.match(r"-\w", claim.text[word.at + len(word.text) :]) is not None
+
+
+def _has_new_name(old: Claim, new: Claim) -> bool:
+    """Whether both name the value of one attribute, in any wording: "heron uses x as its host", "x is heron's host"."""
+    shared = [word for word in old.words if key_of(word) in new.values]
+    if len(shared) < _MIN_SHARED or all(word.kind != "word" for word in shared):
+        return False
+    one, two = (
+        [word for word in claim.words if key_of(word) not in other.values and not _says_nothing(word)]
+        for claim, other in ((old, new), (new, old))
+    )
+    if not any(word.kind == "date" for word in one):
+        # The day of the change.
+        two = [word for word in two if word.kind != "date"]
+    if not one and (_changes(new) or _OLD_VALUE.search(new.text)):
+        # The newer one names the old value, too.
+        one = [word for word in old.words if word.kind in ("name", "path") and _is_value(old, word)]
+    if not len(one) == len(two) == 1:
+        return False
+    if _exclude_each_other(one[0], two[0], old) and _changes(new):
+        return True
+    if {one[0].kind, two[0].kind} - {"name", "path"}:
+        return False
+    return _is_value(old, one[0]) and _is_value(new, two[0])
+
+
+def _says_nothing(word: Word) -> bool:
+    return word.kind in ("word", "name") and (is_filler(word.key) or word.key in _TALK)
+
+
+def _is_value(claim: Claim, word: Word) -> bool:
+    """Whether a text says of a name that something is, has or got it, or that it is something."""
+    before, behind = claim.text[: word.at], claim.text[word.at + len(word.text) :]
+    is_one_of_many = re.match(r"\s+as an?\b", behind)
+    return not is_one_of_many and bool(_GIVES_VALUE.search(before) or _VALUE_OF.match(behind))
+
+
+def _has_new_number(old: Claim, new: Claim) -> bool:
+    """Whether both say the same words in any order, and only measures, times or versions of one thing differ."""
+    one, two = (
+        [word for word in claim.words if not says(other, word) and not _says_nothing(word) and word.key not in WEAK]
+        for claim, other in ((old, new), (new, old))
+    )
+    if not 0 < len(one) == len(two) <= _MAX_VALUE or not any(says(new, word) for word in old.words):
+        return False
+    is_past = _PAST.search(old.text) and not re.search(r"\b(?:is|are|got)\b", old.text)
+    if is_past or bool(LIMITS.search(old.text)) != bool(LIMITS.search(new.text)) or not agree(old, new):
+        return False
+    days = [all(any(word.key in line for line in _SERIES) for word in pair) for pair in zip(one, two, strict=True)]
+    return not all(days) and all(
+        is_day or _are_measures((old, new), (first, second))
+        for first, second, is_day in zip(one, two, days, strict=True)
+    )
+
+
+def _are_measures(claims: tuple[Claim, Claim], values: tuple[Word, Word]) -> bool:
+    """Whether two numbers measure the same, or the newer one says that it changed."""
+    (old, new), (one, two) = claims, values
+    are_alike = one.kind == two.kind and one.unit == two.unit
+    return are_alike and _is_measure(old, one) and (_is_measure(new, two) or WILD in new.verbs)
+
+
+def _is_measure(claim: Claim, word: Word) -> bool:
+    """Whether a number says how much, when or which version: "30 days", "at 9:30", "Node 18"; "bug 12" is a name."""
+    before, behind = claim.text[: word.at], claim.text[word.at + len(word.text) :]
+    if word.kind not in ("number", "date") or (_A_TIME_OF_MANY.search(before) and not word.unit):
+        return False
+    if word.unit or word.kind == "date" or ":" in word.key:
+        return True
+    place = claim.words.index(word)
+    beside = claim.words[place - 1] if place and is_with_version(claim.words[place - 1 : place + 1]) else None
+    if beside is not None and (_IDENTIFIERS.search(beside.text) or not _is_version(claim, word, beside)):
+        return False
+    return bool(beside or _MEASURED.search(before) or re.match(r" [a-z]{3,}", behind))
+
+
+def is_with_version(value: Sequence[Word]) -> bool:
+    """Whether a value is a name and the number behind it: "MySQL 8"."""
+    name, number = value[0], value[-1]
+    return len(value) == 2 and number.kind == "number" and number.at == name.at + len(name.text) + 1
+
+
+def _is_list(key: str) -> bool:
+    """Whether several entries with a key may hold: "Languages: Polish", "Note: …"."""
+    last = key.rsplit(maxsplit=1)[-1]
+    is_plural = last.islower() or last.istitle()
+    return key.lower() in _LISTED or (is_plural and re.search(r"[^sui]s$", last.lower()) is not None)
+
+
+def _texts_before(old: Claim, new: Claim, values: tuple[Word, Word]) -> tuple[str, str]:
+    """What stands in each text before its value, which begins where its token does: "555-1234"."""
+    found = (
+        re.sub(r"[A-Za-z0-9.@+/_-]*$", "", claim.text[: word.at])
+        for claim, word in zip((old, new), values, strict=True)
+    )
+    before, after = found
+    return before, after
+
+
+def _same_place(before: str, after: str) -> bool:
+    """Whether two values may be of one attribute: a server is in Frankfurt and on NixOS."""
+    places = [_PLACE.search(text) for text in (before, after)]
+    return not (places[0] and places[1]) or places[0][1].lower() == places[1][1].lower()
+
+
+def _replaces_word(old: Claim, new: Claim, values: tuple[Word, Word]) -> bool:
+    """Whether a newer word stands where the older one stood, and both are of one kind: days, ranks, names."""
+    one, two = values
+    if old.verbs - _ONE_AT_A_TIME or new.verbs - _ONE_AT_A_TIME - {WILD}:
+        return False
+    before, after = _texts_before(old, new, values)
+    if not _same_place(before, after) and WILD not in new.verbs:
+        return False
+    is_series = any({one.key, two.key} <= line for line in _SERIES)
+    if is_series and before.lower() == after.lower():
+        return True
+    if not old.verbs and not (_COPULA.search(before) and (_COPULA.search(after) or _LEADS.search(after))):
+        return False
+    is_related = is_series or two.key in related_words(one.key)
+    are_names = "name" in (one.kind, two.kind) and not opposite_words(one.key) and not opposite_words(two.key)
+    return is_related or (are_names and one.text.islower() == two.text.islower())
+
+
+def _is_two_things(claim: Claim, value: Sequence[Word]) -> bool:
+    """Whether both values may hold: "100 in Python" and "80 in Markdown", "a brother named Ben" and "… named Tom"."""
+    is_one_of_many = _ONE_OF_MANY.search(claim.text[: value[0].at])
+    is_time = all(word.kind in ("number", "date") for word in value[1:])
+    return bool(is_one_of_many or (not is_time and WHERE.search(claim.text[value[0].at : value[-1].at])))
+
+
+def _exclude_each_other(one: Word, two: Word, old: Claim) -> bool:
+    """Whether a thing has one of two values; what stands first is the thing itself: a brother, a sister."""
+    is_thing = one == old.words[0] and not re.search(r"\b(?:is|are|as)\b|[:=]", old.text[: one.at])
+    are_opposite = not is_thing and two.key in opposite_words(one.key)
+    return are_opposite or any({one.key, two.key} <= line for line in _EXCLUSIVE)
+
+
+def _is_single_valued(
+    old: Claim, new: Claim, values: tuple[Word, Word], head: Sequence[Word], tail: Sequence[Word]
+) -> bool:
+    """Whether the words before the value lead to the one value of an attribute."""
+    before, after = _texts_before(old, new, values)
+    if not _same_place(before, after) and WILD not in new.verbs:
+        return False
+    is_number = values[0].kind == "number"
+    is_thing = re.match(r"\W*(?:the|our|my|der|die|das|le|la|el)\b", old.text, _I)
+    has_attribute = (
+        (head and (is_thing or old.subject))
+        or any(word.kind == "word" for word in (*head, *tail))
+        or old.verbs & {"own", "call"}
+    )
+    if is_number and head and _is_version(old, values[0], head[-1]):
+        return agree(old, new) or WILD in new.verbs
+    leads_to_measure = _COPULA.search(before) or (values[0].unit and _MEASURES.search(before))
+    if tail and not (is_number and leads_to_measure):
+        return False
+    if _LEADS.search(before) and _LEADS.search(after):
+        is_move = _MOVE.search(new.text) and old.verbs & {"live", "place", "run", "go"}
+        return old.verbs == new.verbs or bool(is_move) or bool(old.verbs & {"call"} and WILD in new.verbs)
+    if values[0].kind in ("number", "date") and _MEASURES.search(before) and _MEASURES.search(after):
+        return old.verbs == new.verbs and bool(head or tail)
+    is_one_of_many = re.match(r"\W*(?:an?|one|another|ein|eine|un|une|una)\b", old.text, _I)
+    if new.verbs - old.verbs - {WILD} or (old.verbs - new.verbs and WILD not in new.verbs):
+        return False
+    return bool(has_attribute and not is_one_of_many and _COPULA.search(before)) and (
+        bool(_COPULA.search(after)) or bool(_LEADS.search(after) and WILD in new.verbs)
+    )
+
+
+def _is_version(claim: Claim, number: Word, name: Word) -> bool:
+    """Whether a number is the version of something that is used: "Python 3.12 is required"."""
+    beside = f"{name.text} {number.text}"
+    is_used = claim.verbs & {"use", "require", "run"} or re.search(
+        rf"(?:\b(?:is|ist|est|es)|:|是) {re.escape(beside)}", claim.text
+    )
+    return beside in claim.text and bool(is_used) and not _IDENTIFIERS.search(name.text)
