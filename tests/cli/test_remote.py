@@ -3,6 +3,7 @@
 import itertools
 import json
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,30 @@ def test_memory_is_looked_after_at_a_service_as_on_a_home(
     assert "Releases are cut from the branch stable." in _output(run("memory", "list", "notes"))
     _output(run("memory", "move", "branch stable", "--target", "notes", "--to", "memory"))
     assert "branch stable" in _output(run("memory", "list", "memory"))
+
+
+@pytest.mark.slow
+def test_entries_of_a_service_are_compared_and_confirmed(
+    run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Also those of projects: since a change, by age, and until they are confirmed; undo takes the latest back."""
+    (tmp_path / "heron").mkdir()
+    monkeypatch.chdir(tmp_path / "heron")
+    _output(run("remember", "The shop uses npm."))
+    _output(run("remember", "--project", "this", "Releases are cut from the branch stable."))
+    assert _output(run("memory", "diff")).endswith("/MEMORY.md\n  + Releases are cut from the branch stable.\n")
+    assert _json(run("memory", "diff", "1", "--json"))["memory"] == {"added": ["The shop uses npm."], "removed": []}
+    assert "There is no change 7." in run("memory", "diff", "7").output
+    assert "Every entry was" in _output(run("memory", "stale"))
+    tomorrow = (datetime.now() + timedelta(days=2)).date().isoformat()
+    old = _json(run("memory", "stale", "--older-than", tomorrow, "--json"))["entries"]
+    assert [entry["text"] for entry in old] == ["The shop uses npm.", "Releases are cut from the branch stable."]
+    ambiguous = run("memory", "confirm", "1")
+    assert ambiguous.exit_code == 1 and "several" in ambiguous.output
+    assert _output(run("memory", "confirm", old[1]["handle"])) == f"Confirmed: {old[1]['text']}\n"
+    facts = _json(run("memory", "list", "project", "--json")).popitem()[1]["entries"][0]
+    assert facts["confirmed"] >= facts["written"]
+    assert "Undid change 2" in _output(run("memory", "undo"))
 
 
 @pytest.mark.slow

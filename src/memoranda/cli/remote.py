@@ -6,20 +6,20 @@ Options that a service does not have are refused instead of ignored.
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
-from memoranda.api.client.curated import find_entry
+from memoranda.api.client.curated import HANDLE, find_entry
 from memoranda.api.client.memory import RemoteMemory, connect
 from memoranda.api.recall import RecallResult
 from memoranda.cli.confirmation import PlannedChange, confirm_and_run
 from memoranda.cli.context import Invocation
 from memoranda.cli.filter_options import current_project
-from memoranda.cli.memory import approval
+from memoranda.cli.memory import approval, history
 from memoranda.cli.memory import curate as curate_command
-from memoranda.cli.memory.history import format_change_and_edits
 from memoranda.cli.memory.status import format_status
 from memoranda.cli.retrieval import recent as recent_command
 from memoranda.cli.retrieval.recall import print_result
@@ -94,13 +94,13 @@ def replace(
 ) -> None:
     refuse_options(invocation, {"allow": allow})
     target = _target(invocation, target, project)
-    entry = find_entry(memory.curated.view(target), old_text)
+    entry = find_entry(old_text, memory.curated.view(target))
     _report(invocation, memory.curated.replace(target, entry["id"], _read_text(text), until=until))
 
 
 def remove(invocation: Invocation, memory: RemoteMemory, *, old_text: str, target: Target, project: str) -> None:
     target = _target(invocation, target, project)
-    entry = find_entry(memory.curated.view(target), old_text)
+    entry = find_entry(old_text, memory.curated.view(target))
     _report(invocation, memory.curated.remove(target, entry["id"]))
 
 
@@ -164,15 +164,45 @@ def recent(invocation: Invocation, memory: RemoteMemory, *, limit: int, fenced: 
 
 def log(invocation: Invocation, memory: RemoteMemory, *, target: Target | None, limit: int) -> None:
     changes = memory.curated.log(limit=limit, target=target)
-    invocation.respond("\n".join(map(format_change_and_edits, changes)) or "No changes yet.", changes)
+    invocation.respond("\n".join(map(history.format_change_and_edits, changes)) or "No changes yet.", changes)
 
 
 def undo(invocation: Invocation, memory: RemoteMemory, *, number: int | None, outside: str | None) -> None:
     if outside is not None:
         invocation.fail("The files of a service can be read only where it runs: use --outside there.")
-    if number is None:
-        invocation.fail("Name the change to undo; 'memoranda memory log' lists them.")
     _report(invocation, memory.curated.undo(number))
+
+
+def diff(invocation: Invocation, memory: RemoteMemory, *, number: int | None) -> None:
+    history.respond_difference(invocation, memory.curated.diff(number), number)
+
+
+def stale(invocation: Invocation, memory: RemoteMemory, *, older_than: float) -> None:
+    facts = [
+        {"target": name, **each} for name in _every_target(memory) for each in memory.curated.view(name)["entries"]
+    ]
+    every = [(_checked_at(each), each["target"], _handle(each), each["text"]) for each in facts]
+    history.respond_stale(invocation, every, older_than)
+
+
+def _checked_at(entry: Mapping[str, Any]) -> float:
+    return datetime.fromisoformat(max(entry["written"], entry["confirmed"] or "")).timestamp()
+
+
+def _handle(entry: Mapping[str, Any]) -> str:
+    return f"{HANDLE}{entry['id']}"
+
+
+def confirm(invocation: Invocation, memory: RemoteMemory, *, old_text: str, target: Target | None) -> None:
+    names = [target] if target else _every_target(memory)
+    entry = find_entry(old_text, *map(memory.curated.view, names))
+    memory.curated.confirm(entry["target"], entry["id"])
+    history.respond_confirmed(invocation, _handle(entry), entry["text"])
+
+
+def _every_target(memory: RemoteMemory) -> list[Target]:
+    """The memories of a user, also those of projects."""
+    return [each["target"] for each in memory.status()["memory"]]
 
 
 def _report(invocation: Invocation, receipt: Mapping[str, Any]) -> None:
@@ -408,6 +438,9 @@ COMMANDS: Mapping[str, _Handler] = {
     "memory reject": reject,
     "memory log": log,
     "memory undo": undo,
+    "memory diff": diff,
+    "memory stale": stale,
+    "memory confirm": confirm,
     "sessions list": list_sessions,
     "sessions show": show,
     "sessions export": export,

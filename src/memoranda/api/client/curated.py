@@ -10,6 +10,8 @@ from memoranda.support.tool import JsonObject
 from memoranda.types import MemoryAnswer
 
 Target = str
+HANDLE = "entry:"
+"""What stands before the id of an entry where a person may also type a part of its text."""
 _PROPOSALS = "/v1/memory/proposals"
 _REFUSALS = frozenset({
     "invalid", "disabled", "blocked", "over_budget", "no_match", "ambiguous", "approval", "drift", "conflict",
@@ -34,6 +36,11 @@ class RemoteCuratedMemory:
         """Remove an entry; returns the receipt. Undo restores it."""
         return self._change("DELETE", target, entry_id, None)
 
+    def confirm(self, target: str, entry_id: str) -> JsonObject:
+        """Note that an entry is still true; returns it with its facts."""
+        path = f"{_entries_path(target)}/{quote(entry_id, safe='')}/confirm"
+        return cast(JsonObject, self._transport.send(Request("POST", path)))
+
     def move(self, target: str, old_text: str, to: str) -> JsonObject:
         """Move the entry or note that contains a text to another target, or to "notes"; returns the receipt."""
         body = {"target": target, "old_text": old_text, "to": to}
@@ -55,9 +62,14 @@ class RemoteCuratedMemory:
         """Reject a proposal; its text is kept until the history is purged."""
         self._transport.send(Request("POST", f"{_PROPOSALS}/{quote(proposal_id)}/reject"))
 
-    def undo(self, change: int) -> JsonObject:
-        """Undo a change by its number in the log; returns the receipt."""
-        return cast(JsonObject, self._transport.send(Request("POST", "/v1/memory/undo", {"change": change})))
+    def diff(self, since: int | None = None) -> JsonObject:
+        """The entries that were `added` and `removed` since a change (by default the latest), by target."""
+        return cast(JsonObject, self._transport.read("GET", "/v1/memory/diff", since=since)["targets"])
+
+    def undo(self, change: int | None = None) -> JsonObject:
+        """Undo a change by its number in the log, by default the latest; returns the receipt."""
+        body = {} if change is None else {"change": change}
+        return cast(JsonObject, self._transport.send(Request("POST", "/v1/memory/undo", body)))
 
     def _change(self, method: str, target: str, entry_id: str, body: Any) -> JsonObject:
         # Sent once: a second attempt would find no entry, and report an error for a change that was made.
@@ -94,12 +106,14 @@ def remember(
     return cast("MemoryAnswer", {"success": True} | receipt | staged)
 
 
-def find_entry(view: Mapping[str, Any], wanted: str) -> JsonObject:
+def find_entry(wanted: str, *views: Mapping[str, Any]) -> JsonObject:
     """The entry with this number, this id, or this text as a part of it; raises SessionError unless it is one."""
-    entries: list[JsonObject] = view["entries"]
-    containing = [entry for entry in entries if wanted in entry["text"] or entry["id"] == wanted]
-    if wanted.isdecimal() and 1 <= int(wanted) <= len(entries) and entries[int(wanted) - 1] not in containing:
-        containing.append(entries[int(wanted) - 1])
+    containing = [
+        {"target": view["target"], **entry}
+        for view in views
+        for number, entry in enumerate(view["entries"], start=1)
+        if wanted in (entry["id"], HANDLE + entry["id"], str(number)) or wanted in entry["text"]
+    ]
     if len(containing) == 1:
         return containing[0]
     if not containing:

@@ -1,9 +1,10 @@
 """The history of curated memory: `memoranda memory log`, `diff`, `undo` and `purge`, `stale` and `confirm`."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 import click
@@ -17,7 +18,6 @@ from memoranda.cli.terminal_text import dim, format_change, terminal_line
 from memoranda.home import config
 from memoranda.memory.curated import change_history
 from memoranda.memory.curated.change_history import confirm_entry
-from memoranda.memory.curated.facts import EntryFacts
 from memoranda.memory.curated.operations import MemoryRefusal
 from memoranda.memory.curated.settings import TARGETS, Target, file_name
 from memoranda.memory.curated.tool import describe
@@ -65,25 +65,19 @@ def diff(number: int | None) -> None:
     """
     invocation = Invocation.current()
     store = open_curated_memory(invocation)
-    last = store.journal.last()
-    if number is not None and (last is None or number > last.number):
+    respond_difference(invocation, change_history.difference_data(store, number), number)
+
+
+def respond_difference(invocation: Invocation, data: Mapping[str, Any] | None, number: int | None) -> None:
+    if data is None:
         invocation.fail(f"There is no change {number}. 'memoranda memory log' shows the changes.")
-    since = number or (last.number if last else 1)
-    differences = [change_history.difference_since(store, target, since) for target in store.storage.targets()]
     lines: list[str] = []
-    for difference in differences:
-        if difference.added or difference.removed:
-            lines.append(file_name(difference.target))
-            lines += [f"  - {_indent(store.visible_text(difference.target, entry))}" for entry in difference.removed]
-            lines += [f"  + {_indent(store.visible_text(difference.target, entry))}" for entry in difference.added]
-    data = {
-        item.target: {
-            "added": [store.visible_text(item.target, entry) for entry in item.added],
-            "removed": [store.visible_text(item.target, entry) for entry in item.removed],
-        }
-        for item in differences
-    }
-    invocation.respond("\n".join(lines) or "No difference.", data)
+    for target, changed in data.items():
+        if changed["added"] or changed["removed"]:
+            lines.append(file_name(target))
+            lines += [f"  - {_indent(entry)}" for entry in changed["removed"]]
+            lines += [f"  + {_indent(entry)}" for entry in changed["added"]]
+    invocation.respond("\n".join(lines) or "No difference.", dict(data))
 
 
 @click.command()
@@ -145,26 +139,26 @@ def stale(older_than: float) -> None:
     """List the entries that were not written or confirmed for a while, the oldest first. Nothing is changed."""
     invocation = Invocation.current()
     store = open_curated_memory(invocation)
-    found = [item for target in store.storage.targets() for item in store.facts(target) if item.checked_at < older_than]
-    found.sort(key=lambda item: item.checked_at)
-    lines = [_format(item) for item in found] or [f"Every entry was written or confirmed since {_day(older_than)}."]
+    facts = [each for target in store.storage.targets() for each in store.facts(target)]
+    every = [(each.checked_at, each.target, each.entry.handle, each.entry.visible_text) for each in facts]
+    respond_stale(invocation, every, older_than)
+
+
+def respond_stale(invocation: Invocation, entries: Iterable[tuple[float, Target, str, str]], older_than: float) -> None:
+    """Lists those of the entries (when checked, target, handle, text) that were not checked since, the oldest first."""
+    found = sorted((each for each in entries if each[0] < older_than), key=itemgetter(0))
+    lines = [_format(*each) for each in found] or [f"Every entry was written or confirmed since {_day(older_than)}."]
     data = [
-        {
-            "target": item.target,
-            "text": item.entry.visible_text,
-            "handle": item.entry.handle,
-            "checked_at": show_time(item.checked_at),
-        }
-        for item in found
+        {"target": target, "text": text, "handle": handle, "checked_at": show_time(checked_at)}
+        for checked_at, target, handle, text in found
     ]
     invocation.respond("\n".join([*lines, dim(_HINT)] if found else lines), {"entries": data})
 
 
-def _format(item: EntryFacts) -> str:
-    days = int((time.time() - item.checked_at) / 86_400)
-    first, *rest = item.entry.visible_text.split("\n")
-    about = f"{_day(item.checked_at)}  {days:,} days  {file_name(item.target)}  {item.entry.handle}"
-    return "\n".join([about, f"     {first}", *(f"     {line}" for line in rest)])
+def _format(checked_at: float, target: Target, handle: str, text: str) -> str:
+    days = int((time.time() - checked_at) / 86_400)
+    about = f"{_day(checked_at)}  {days:,} days  {file_name(target)}  {handle}"
+    return "\n".join([about, *(f"     {line}" for line in text.split("\n"))])
 
 
 def _day(timestamp: float) -> str:
@@ -183,5 +177,8 @@ def confirm(old_text: str, target: Target | None) -> None:
     outcome = confirm_entry(store, targets, number_to_handle(invocation, store, targets, old_text), PERSON)
     if isinstance(outcome, MemoryRefusal):
         invocation.fail("\n  - ".join([outcome.message, *outcome.matches]), describe(outcome, store))
-    text = f"Confirmed: {outcome.visible_text}"
-    invocation.respond(text, {"success": True, "handle": outcome.handle, "text": outcome.visible_text})
+    respond_confirmed(invocation, outcome.handle, outcome.visible_text)
+
+
+def respond_confirmed(invocation: Invocation, handle: str, text: str) -> None:
+    invocation.respond(f"Confirmed: {text}", {"success": True, "handle": handle, "text": text})

@@ -86,6 +86,22 @@ def difference_since(store: MemoryStore, target: Target, number: int) -> EntryDi
     return EntryDifference(target, tuple(_without(after, before or [])), tuple(_without(before or [], after)))
 
 
+def difference_data(store: MemoryStore, number: int | None) -> JsonObject | None:
+    """The entries `added` and `removed` since a change (by default the latest), by target; None if there is no such."""
+    last = store.journal.last()
+    since = number or (last.number if last else 1)
+    if number is not None and (last is None or number > last.number):
+        return None
+    found = [difference_since(store, target, since) for target in store.storage.targets()]
+    return {
+        each.target: {
+            "added": [store.visible_text(each.target, entry) for entry in each.added],
+            "removed": [store.visible_text(each.target, entry) for entry in each.removed],
+        }
+        for each in found
+    }
+
+
 def undo(store: MemoryStore, number: int | None, origin: Origin) -> MemoryReceipt | MemoryRefusal:
     """Undo one change (by default the latest that was not undone), as a new change of its own.
 

@@ -17,6 +17,7 @@ from memoranda.memory.curated.operations import (
     Add,
     AwaitsApproval,
     MemoryReceipt,
+    MemoryRefusal,
     MemoryRefusalReason,
     MemoryWriteResult,
     Operation,
@@ -304,6 +305,17 @@ def remove_entry(call: Call) -> Answer:
     return _write(call, target, "remove", Remove(f"entry:{digest(found.entry.text)}"))
 
 
+def confirm_entry(call: Call) -> Answer:
+    """Note in the log that an entry is still true; its text stays."""
+    target = _target(call)
+    wanted = f"entry:{digest(_find(call, target).entry.text)}"
+    outcome = change_history.confirm_entry(call.memory.curated, (target,), wanted, PERSON)
+    if isinstance(outcome, MemoryRefusal):
+        return _as_answer(outcome)
+    call.audit("memory.confirm", f"{target} entry {call.path['entry_id']}")
+    return get_entry(call)
+
+
 def move(call: Call) -> Answer:
     """Move an entry to another target or to the notes, or a note to a target; one undo takes it back."""
     source, to = (_read_target(call, call.body[name]) for name in ("target", "to"))
@@ -346,9 +358,17 @@ def log(call: Call) -> Answer:
     return Answer({"changes": described, **more})
 
 
+def difference(call: Call) -> Answer:
+    """The entries that were added and removed since a change, outside changes of the files included."""
+    found = change_history.difference_data(call.memory.curated, call.query.get("since"))
+    if found is None:
+        raise Problem(404, "not_found", f"There is no change {call.query['since']}.")
+    return Answer({"targets": found})
+
+
 def undo(call: Call) -> Answer:
     """Undo one change, as a new change of its own."""
-    outcome = change_history.undo(call.memory.curated, call.body["change"], PERSON)
+    outcome = change_history.undo(call.memory.curated, (call.body or {}).get("change"), PERSON)
     return _report(call, "undo", outcome)
 
 
@@ -404,6 +424,10 @@ ROUTES = (
         example=Example(_ENTRY_PATH | {"entry_id": entry_id("The office is closed on Fridays.")}),
     ),
     Route(
+        "POST", f"{_ONE}/confirm", "confirm_entry", "curate", confirm_entry, "Confirm that an entry is still true",
+        ENTRY, conditional=True, problems=_WRITE_PROBLEMS, tag=TAG, example=Example(_ENTRY_PATH),
+    ),
+    Route(
         "POST", "/v1/memory/move", "move_entry", "curate", move, "Move an entry or a note", RECEIPT, body=_MOVE,
         other_statuses=(201,), problems=(403, 404, 409), tag=TAG,
         example=Example(body={"target": "user", "to": "notes", "old_text": "window seats"}),
@@ -443,9 +467,15 @@ ROUTES = (
         tag=TAG, example=Example(query={"limit": 1}),
     ),
     Route(
+        "GET", "/v1/memory/diff", "memory_diff", "read", difference, "See what is different since a change",
+        Object((Field("targets", Anything(), "By target, what was `added` and `removed`.", True),), name="Difference"),
+        query=(Field("since", Whole(1), "The number of the change that counts first; the latest without it."),),
+        problems=(404,), tag=TAG, example=Example(query={"since": 1}),
+    ),
+    Route(
         "POST", "/v1/memory/undo", "undo_change", "curate", undo, "Undo a change of curated memory", RECEIPT,
         other_statuses=(201,),
-        body=Object((Field("change", Whole(1), "Its number in the log.", required=True),), name="Undo"),
+        body=Object((Field("change", Whole(1), "Its number in the log; the latest without it."),), name="Undo"),
         problems=(404, 409), tag=TAG, example=Example(body={"change": 3}),
     ),
     Route(
