@@ -355,6 +355,22 @@ class RotationContract:
             ids[0],
         ]
 
+    def test_the_newest_messages_of_a_context_are_read_with_who_said_what(self, store: SessionStore) -> None:
+        """They say the same as the whole context, also where they are copies, and come in the same order."""
+        begin(store, "a", "1", "2")
+        calls = [{"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}]
+        store.messages.append_message("a", "assistant", [{"type": "text", "text": "3"}], tool_calls=calls)
+        store.messages.append_message("a", "tool", "4", tool_call_id="c1", tool_name="read")
+        rotate(store, "a", "b", 4)
+        for name in ("a", "b"):
+            whole = store.rotation.live_context(name)
+            spoken = store.rotation.spoken_context(name, 0, 100)
+            assert [(one.id, one.is_summary) for one in spoken] == [(one.id, one.is_summary) for one in whole]
+            for one, full in zip(spoken, whole, strict=True):
+                assert {key: value for key, value in one.message.items() if value is not None} == full.message
+            assert store.rotation.spoken_context(name, 0, 2) == spoken[-2:]
+            assert store.rotation.spoken_context(name, spoken[0].id, 100) == spoken[1:]
+
     def test_a_title_of_any_length_is_numbered(self, store: SessionStore) -> None:
         """This is true over several continuations, and if other sessions already have numbered titles."""
         begin(store, "a", "1")

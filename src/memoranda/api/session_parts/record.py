@@ -58,9 +58,13 @@ class SessionRecord:
         latest = self.db.get_compression_tip(self.id) if self.exists else None
         return latest if latest != self.id else None
 
-    def context(self, after: int = 0, offset: int = 0) -> "list[LiveMessage]":
-        """The messages that are sent to the model, all of them or a part as `live_context` reads it."""
-        return self.db.live_context(self.id, after, offset) if self.exists else []
+    def context(self) -> "list[LiveMessage]":
+        """The messages that are sent to the model."""
+        return self.db.live_context(self.id) if self.exists else []
+
+    def spoken_context(self, after: int, limit: int) -> "list[LiveMessage]":
+        """The newest messages that are sent to the model as `Rotation.spoken_context` reads them."""
+        return self.db.rotation.spoken_context(self.id, after, limit) if self.exists else []
 
     def context_size(self) -> int:
         """How many messages are sent to the model."""

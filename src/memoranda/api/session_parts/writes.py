@@ -226,11 +226,10 @@ class UntrustedText:
         size = self._record.context_size()
         context = self._context
         is_known = context.session_id == self._record.id
-        new = self._record.context(context.last_id) if is_known else []
+        new = self._record.spoken_context(context.last_id, _MAX_CONTEXT) if is_known else []
         if not is_known or context.size + len(new) != size:
-            skipped = max(0, size - _MAX_CONTEXT)
-            self._context = context = _ReadContext(self._record.id, skipped)
-            new = self._record.context(offset=skipped)
+            self._context = context = _ReadContext(self._record.id, max(0, size - _MAX_CONTEXT))
+            new = self._record.spoken_context(0, _MAX_CONTEXT)
         context.add(new, self._trusted)
         return context
 
@@ -242,6 +241,8 @@ def _name_of_call(call: Any) -> dict[str, str]:
 
 
 def _text_of(content: Any) -> str:
+    if isinstance(content, str):
+        return content
     from memoranda.memory.record.message_rows import text_of
 
     return text_of(content)
