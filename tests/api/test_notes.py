@@ -8,10 +8,12 @@ import pytest
 import memoranda
 from memoranda.home import config
 from memoranda.memory.curated import change_history
+from memoranda.memory.curated.facts import seconds_of
+from memoranda.memory.curated.moves import move_entry, write_notes
 from memoranda.memory.curated.operations import Add, MemoryReceipt
 from memoranda.memory.curated.settings import project_target
 from memoranda.support.home import Home
-from memoranda.support.origin import PERSON
+from memoranda.support.origin import PERSON, Origin
 
 _NOTE = "The invoice archive of Globex is on the server heron."
 
@@ -78,6 +80,23 @@ def test_a_moved_entry_is_in_notes_and_one_undo_brings_it_back(memory: memoranda
         call = {"target": source, "action": "move", "old_text": "Globex", "to": to}
         assert memory.call("memory", call)["success"]
     assert memory.entries("user") == (_NOTE,) and memory.curated.notes.all() == []
+
+
+def test_a_note_that_becomes_an_entry_keeps_its_last_day_and_its_age(memory: memoranda.Memory) -> None:
+    """And the entry that becomes a note is as old as it was, wherever the note is shown."""
+    assert isinstance(write_notes(memory.curated, [Add(_NOTE, until="2031-01-31")], PERSON), MemoryReceipt)
+    assert memory.curated.notes is not None
+    (note,) = memory.curated.notes.all()
+    assert isinstance(move_entry(memory.curated, "notes", "Globex", "memory", PERSON), MemoryReceipt)
+    (entry,) = memory.curated.facts("memory")
+    assert (entry.until, entry.written) == ("2031-01-31", seconds_of(note.at))
+    change_history.confirm_entry(memory.curated, ("memory",), "Globex", PERSON)
+    assert isinstance(
+        move_entry(memory.curated, "memory", "Globex", "notes", Origin("agent", explicit=True)), MemoryReceipt
+    )
+    (again,) = memory.curated.notes.all()
+    assert again.at > note.at and again.written == note.at.replace("Z", "+00:00")
+    assert (again.as_entry().actor, again.as_entry().confirmed is None) == ("person", False)
 
 
 def test_a_move_between_files_keeps_the_facts_and_is_undone_as_one(memory: memoranda.Memory) -> None:

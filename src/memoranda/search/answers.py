@@ -370,7 +370,7 @@ def _find_items(db: SearchableStore, request: SearchRequest) -> JsonObject:
     shown = [
         {
             "text": found.text,
-            "noted": note.at[:10],
+            "noted": note.written[:10],
             "beside": file_name(note.owner),
             **({"until": note.until} if note.until else {}),
         }

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from memoranda.external.holographic.fact_store import FactStore
-from memoranda.memory.curated.operations import Add
+from memoranda.memory.curated.moves import move_entry
+from memoranda.memory.curated.operations import Add, MemoryReceipt
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.record.health import check
@@ -29,6 +30,21 @@ def _facts(machine: Machine) -> FactStore:
     store = FactStore(machine.home, "")
     store.refresh()
     return store
+
+
+@pytest.mark.slow
+def test_an_entry_that_was_a_note_meanwhile_keeps_its_facts_on_another_machine(pair: list[Machine]) -> None:
+    """The journal there never had it: when it was written, by whom, and its last day come with the note."""
+    a, b = pair
+    origin = Origin("agent", "s1", explicit=True)
+    a.memory.curated.apply("memory", [Add("The office is closed.", until="2031-01-31")], origin)
+    (written,) = a.memory.curated.facts("memory")
+    assert isinstance(move_entry(a.memory.curated, "memory", "office", "notes", PERSON), MemoryReceipt)
+    sync_all(pair)
+    assert isinstance(move_entry(b.memory.curated, "notes", "office", "user", PERSON), MemoryReceipt)
+    (found,) = b.memory.curated.facts("user")
+    assert (found.written, found.actor, found.session, found.until) == (written.written, "agent", "s1", "2031-01-31")
+    assert found.confirmed is not None and found.confirmed > written.written
 
 
 @pytest.mark.slow

@@ -224,7 +224,7 @@ def _read_history(facts: Mapping[str, str]) -> dict[str, Any]:
     if written is None:
         return {}
     texts = {name: facts.get(name, "") for name in ("actor", "session")}
-    return {"written": written, "confirmed": seconds_of(facts.get("confirmed", "")), "message": None, **texts}
+    return {"written": written, "confirmed": seconds_of(facts.get("confirmed", "")), **texts}
 
 
 def pair_alike(old: Sequence[str], new: Sequence[str], only_one: bool = False) -> dict[str, str]:

@@ -5,6 +5,7 @@ has versions and a user, and is in sync, backup and forget. Items that a program
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from memoranda.memory.curated.entry_scanner import ScannedEntry
@@ -22,7 +23,10 @@ _MAX_LISTED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A note: its text, the target that it belongs to, when it was noted, by whom and in which conversation."""
+    """A note: its text, the target that it belongs to, when it was noted, by whom and in which conversation.
+
+    `facts` is what was known about the entry that it was before, if it was one (`EntryFacts.history`).
+    """
 
     text: str
     owner: Target
@@ -30,19 +34,30 @@ class Note:
     actor: str = ""
     session: str = ""
     until: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def written(self) -> str:
+        """When the text was saved first, as an entry or as a note."""
+        return self.facts.get("at") or self.at
+
+    @property
+    def history(self) -> dict[str, str]:
+        """The `EntryFacts.history` of the entry that it becomes now; who makes it one confirms it."""
+        own = {"at": self.at, "actor": self.actor, "session": self.session}
+        return own | dict(self.facts) | {"confirmed": utc_timestamp()}
 
     @property
     def shown(self) -> str:
         """The text with its date and origin, as evidence; one whose last day is over says so."""
         over = f", true until {self.until}" if is_past(self.until) else ""
-        return f"{self.text} [noted {self.at[:10]}, beside {file_name(self.owner)}{over}]"
+        return f"{self.text} [noted {self.written[:10]}, beside {file_name(self.owner)}{over}]"
 
     def as_entry(self) -> EntryFacts:
         """The entry that the note would be in the memory that it belongs to."""
-        written = seconds_of(self.at) or 0.0
-        return EntryFacts(
-            self.owner, ScannedEntry(self.text, ()), written, None, self.actor, self.session, None, self.until
-        )
+        known, confirmed = self.history, seconds_of(self.facts.get("confirmed", ""))
+        actor, session, written = known["actor"], known["session"], seconds_of(self.written) or 0.0
+        return EntryFacts(self.owner, ScannedEntry(self.text, ()), written, confirmed, actor, session, None, self.until)
 
 
 class Notes:
@@ -52,14 +67,23 @@ class Notes:
         self._items = items
         self._has_record = has_record
 
-    def add(self, text: str, owner: Target, origin: Origin, until: str = "") -> bool:
-        """Store a note durably; False if there was one already: the same text of the same target is one note."""
-        value = {"text": text, "from": owner, "at": utc_timestamp(), "actor": origin.actor, "session": origin.session}
-        value |= {"until": until} if until else {}
+    def add(self, text: str, owner: Target, origin: Origin, until: str = "", entry: EntryFacts | None = None) -> bool:
+        """Store a note durably; False if there was one already: the same text of the same target is one note.
+
+        `entry` is the entry that becomes the note; the note keeps its facts.
+        """
+        value: dict[str, Any] = {"text": text, "from": owner, "at": utc_timestamp()}
+        value |= {"actor": origin.actor, "session": origin.session}
+        until = until or (entry.until if entry else "")
+        value |= ({"until": until} if until else {}) | ({"facts": entry.history} if entry else {})
         items, place = self._items(), ((NOTES_NAMESPACE, owner), _key(text))
         is_new = items.get(*place) is None
         items.put(*place, value, index=["text"])
         return is_new
+
+    def get(self, text: str, owner: Target) -> Note | None:
+        item = self._items().get((NOTES_NAMESPACE, owner), _key(text))
+        return None if item is None else read_note(item.namespace, item.value)
 
     def remove(self, text: str, owner: Target) -> bool:
         return self._items().delete((NOTES_NAMESPACE, owner), _key(text))
@@ -78,7 +102,9 @@ def read_note(namespace: Sequence[str], value: Any) -> Note | None:
     if len(namespace) != 2 or namespace[0] != NOTES_NAMESPACE or not is_target(namespace[1]):
         return None
     fields = {name: str(value.get(name, "")) for name in ("at", "actor", "session", "until")}
-    return Note(value["text"], namespace[1], **fields)
+    facts = value.get("facts")
+    known = {name: str(fact) for name, fact in facts.items()} if isinstance(facts, Mapping) else {}
+    return Note(value["text"], namespace[1], **fields, facts=known)
 
 
 def _key(text: str) -> str:

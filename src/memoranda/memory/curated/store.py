@@ -282,7 +282,7 @@ class MemoryStore:
             if not self.settings.enabled(request.target):
                 return refusals.disabled(request.target)
         noted = self._add_notes(requests)
-        outcome = self._writer.commit_all(requests)
+        outcome = self._writer.commit_all([self._with_facts_of_notes(request) for request in requests])
         if isinstance(outcome, MemoryRefusal):
             for text, owner in noted:
                 self._remove_note(text, owner)
@@ -300,12 +300,19 @@ class MemoryStore:
         new: list[tuple[str, Target]] = []
         for request in requests if self.notes is not None else ():
             assert self.notes is not None
-            facts = self.facts(request.target) if request.to_notes else []
-            until = {each.entry.text: each.until for each in facts}
+            facts = {each.entry.text: each for each in (self.facts(request.target) if request.to_notes else ())}
             for text, owner in request.to_notes.items():
-                if self.notes.add(text, owner, request.origin, until.get(text, "")):
+                if self.notes.add(text, owner, request.origin, entry=facts.get(text)):
                     new.append((text, owner))
         return new
+
+    def _with_facts_of_notes(self, request: WriteRequest) -> WriteRequest:
+        """The request with what is known about the notes that become entries: the journal may never have had them."""
+        if self.notes is None or not request.from_notes:
+            return request
+        notes = [note for each in request.from_notes.items() if (note := self.notes.get(*each)) is not None]
+        until, facts = {note.text: note.until for note in notes}, {note.text: note.history for note in notes}
+        return with_changes(request, until=until | dict(request.until), facts=facts | dict(request.facts))
 
     def _remove_note(self, text: str, owner: Target) -> None:
         if self.notes is not None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from memoranda.memory.curated.facts import EntryFacts, Use
+from memoranda.memory.curated.facts import EntryFacts, Use, seconds_of
 from memoranda.memory.curated.journal import next_change
 from memoranda.memory.curated.operations import EntryPlan, MemoryRefusal, rewrite_edits
 from memoranda.memory.curated.settings import Target, file_name, is_project, project_in
@@ -106,9 +106,9 @@ class Curator:
     def _latest_notes(self) -> list[EntryFacts]:
         """The latest notes that may be shown, as entries that are as old as the month in which uses are counted."""
         notes, month = self.store.notes, time.time() - _MONTH
-        latest = [note.as_entry() for note in notes.all()[:_MAX_NOTES]] if notes is not None else []
-        shown = [note for note in latest if self.store.visible_text(note.target, note.entry.text) == note.entry.text]
-        return [replace(note, written=max(note.written, month)) for note in shown]
+        latest = notes.all()[:_MAX_NOTES] if notes is not None else []
+        shown = [note for note in latest if self.store.visible_text(note.owner, note.text) == note.text]
+        return [replace(note.as_entry(), written=max(seconds_of(note.at) or 0.0, month)) for note in shown]
 
     def _remove_stray_notes(self) -> None:
         """Remove what a killed run noted of entries that are still in their files."""
