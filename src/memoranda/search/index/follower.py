@@ -5,7 +5,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from memoranda.errors import MemorandaError
 from memoranda.storage.files.fork_lock import renew_in_child
@@ -28,13 +28,29 @@ class FollowingProgress(Protocol):
     def problem(self) -> str | None: ...
 
 
+class Followed(NamedTuple):
+    """The progress of an index that says nothing else."""
+
+    complete: bool
+    problem: str | None = None
+
+
 class FollowingIndex(Protocol):
     """An index that a follower keeps up to date: of words, or of vectors."""
 
     def catch_up(self, *, limit: int | None = None) -> FollowingProgress: ...
-    def check(self) -> None: ...
-    def needs_purge(self) -> bool: ...
-    def purge(self) -> None: ...
+
+    def check(self) -> None:
+        """Looks for damage, unless it is noticed when the index is read."""
+        return
+
+    def needs_purge(self) -> bool:
+        """Whether deleted words remain; not where every update removes them."""
+        return False
+
+    def purge(self) -> None:
+        """Removes deleted words, if `needs_purge`."""
+        return
 
 
 class Nudged(Protocol):

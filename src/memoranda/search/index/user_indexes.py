@@ -27,7 +27,7 @@ from memoranda.errors import LockTimeoutError, StorageError
 from memoranda.memory.record.feed import ChangedSession, ChangedSessions, ChangeHeads, UserFeed, user_name
 from memoranda.memory.record.scope import Scope
 from memoranda.search.index import generations
-from memoranda.search.index.follower import Follower
+from memoranda.search.index.follower import Followed, Follower, FollowingIndex
 from memoranda.search.index.generations import is_damage
 from memoranda.search.index.search_index import SearchIndex
 from memoranda.storage import fork_safety
@@ -257,13 +257,11 @@ class UserNudge:
         self._indexes.nudge(self._user, hurry=hurry, doubtful=doubtful)
 
 
-class _QueueProgress(NamedTuple):
-    complete: bool
-    problem: str | None
+class _QueuedUsers(FollowingIndex):
+    """The users whose indexes a thread updates, one after the other, as one index that a follower keeps up to date.
 
-
-class _QueuedUsers:
-    """The users whose indexes a thread updates, one after the other, as one index that a follower keeps up to date."""
+    Each user's index is checked and purged when its turn comes.
+    """
 
     def __init__(self, open_index: Callable[[str | None], SearchIndex]) -> None:
         self._open_index = open_index
@@ -274,11 +272,11 @@ class _QueuedUsers:
         with self._lock:
             self._users[user] = doubtful or self._users.get(user, False)
 
-    def catch_up(self, *, limit: int | None = None) -> "_QueueProgress":
+    def catch_up(self, *, limit: int | None = None) -> Followed:
         """Index a batch of the first user; complete when no user is left."""
         with self._lock:
             if not self._users:
-                return _QueueProgress(True, None)
+                return Followed(complete=True)
             user = next(iter(self._users))
             is_doubtful, self._users[user] = self._users[user], False
         index = self._open_index(user)
@@ -289,7 +287,7 @@ class _QueuedUsers:
             self._finish(user, index)
         with self._lock:
             is_last = not self._users
-        return _QueueProgress(is_last, progress.problem)
+        return Followed(is_last, progress.problem)
 
     def _finish(self, user: str | None, index: SearchIndex) -> None:
         with self._lock:
@@ -300,15 +298,6 @@ class _QueuedUsers:
             except StorageError as error:
                 _log.warning("Words of deleted messages remain in an index: %s", error)
 
-    def check(self) -> None:
-        """Each user's index is checked when its turn comes."""
-
-    def needs_purge(self) -> bool:
-        return False
-
-    def purge(self) -> None:
-        """Each user's index is purged when its turn comes."""
-
 
 POSITION_FILE = "followed.json"
 _LOCK_FILE = "followed.lock"
@@ -318,15 +307,11 @@ _WAIT = 1.0
 _MAX_USER_BUILD_SECONDS = 600.0
 
 
-class UpkeepProgress(NamedTuple):
-    """Whether everything that can be done now is done."""
+class UserIndexUpkeep(FollowingIndex):
+    """Follows the changes of all users, as an index that a `Follower` keeps up to date.
 
-    complete: bool
-    problem: str | None = None
-
-
-class UserIndexUpkeep:
-    """Follows the changes of all users, as an index that a `Follower` keeps up to date."""
+    A file is purged when it is updated, and checked when it is searched.
+    """
 
     def __init__(
         self,
@@ -344,7 +329,7 @@ class UserIndexUpkeep:
         self._known: ChangeHeads | None = None
         self._stopping = threading.Event()
 
-    def catch_up(self, *, limit: int | None = None) -> UpkeepProgress:
+    def catch_up(self, *, limit: int | None = None) -> Followed:
         """Follow all changes; one statement if there are none."""
         heads = self._changes.heads()
         if heads != self._known:
@@ -352,16 +337,7 @@ class UserIndexUpkeep:
             # Without success the last changes stay unknown, so that the next call repeats them.
             if not self._directory.is_dir() or self._follow_alone(heads.session):
                 self._known = heads
-        return UpkeepProgress(True)
-
-    def check(self) -> None:
-        """The files are checked when they are searched."""
-
-    def needs_purge(self) -> bool:
-        return False
-
-    def purge(self) -> None:
-        """Every file is purged when it is updated."""
+        return Followed(complete=True)
 
     def stop(self) -> None:
         """End after the current file; the position stays where it is."""

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from memoranda.errors import StorageError
 from memoranda.memory.record.feed import Feed, FeedMessage, FeedSession
 from memoranda.memory.record.schema import FILTERED_COLUMNS
+from memoranda.search.index.follower import FollowingIndex
 from memoranda.search.index.generations import describe_error, is_damage
 from memoranda.search.index.message_text import searchable_text
 from memoranda.search.index.postings import ASSISTANT, USER
@@ -193,8 +194,11 @@ class VectorCounts(NamedTuple):
     bytes: int
 
 
-class VectorIndex:
-    """The vectors of one embedder. Several threads and processes may use it at once."""
+class VectorIndex(FollowingIndex):
+    """The vectors of one embedder. Several threads and processes may use it at once.
+
+    Damage is noticed when the file is read, and vectors of deleted messages are removed with the next update.
+    """
 
     def __init__(self, path: Path, feed: Feed, load: Callable[[], Embedder]) -> None:
         """`load` returns the embedder, or raises EmbedderError."""
@@ -228,16 +232,6 @@ class VectorIndex:
                 with self._transaction(_WAIT_TO_FORGET) as (connection, state):
                     updater = VectorUpdater(connection, self._feed, self._load(), _numpy())
                     _, more = updater.follow_changes(state)
-
-    def check(self) -> None:
-        """Damage is noticed when the file is read, and costs only time."""
-
-    def needs_purge(self) -> bool:
-        """Never: vectors of deleted messages are removed with the next update."""
-        return False
-
-    def purge(self) -> None:
-        """Nothing to do; see `needs_purge`."""
 
     @contextmanager
     def reading(self) -> Iterator[VectorReader | None]:
