@@ -2,10 +2,14 @@
 
 `memory/record/` names tables and columns; an engine provides connections, transactions, locks and the few expressions
 that differ between databases. `tests/contracts/` has the contracts that a store over an engine must pass.
+
+Damage can make text invalid, and Python's SQLite module refuses to return such a row. `readable_rows` returns it.
 """
 
-from collections.abc import Callable, Collection, Sequence
+import sqlite3
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from itertools import islice
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from memoranda.storage.connection import Connection
@@ -13,6 +17,7 @@ from memoranda.storage.position import START, Position
 from memoranda.storage.schema import Schema
 
 _Answer = TypeVar("_Answer")
+_NOT_UTF8 = "Could not decode to UTF-8"
 
 
 class Condition(NamedTuple):
@@ -235,3 +240,57 @@ def last_position(dialect: Dialect, connection: Connection, feed: FeedTable) -> 
         (*values, *feed.condition.values),
     ).fetchone()
     return START if row is None else Position(*row)
+
+
+def readable_rows(connection: Connection, statement: str, values: Sequence[Any] = ()) -> Generator[Any, None, None]:
+    """The rows of a statement that always gives the same rows in the same order.
+
+    Bytes that are not text come as U+FFFD; otherwise one damaged row would make all others unreadable.
+    """
+    count = 0
+    try:
+        for row in connection.execute(statement, values):
+            yield row
+            count += 1
+    except sqlite3.OperationalError as error:
+        if _NOT_UTF8 not in str(error) or not isinstance(connection, sqlite3.Connection):
+            raise
+    else:
+        return
+    factory = connection.text_factory
+    connection.text_factory = _decode
+    try:
+        yield from islice(connection.execute(statement, values), count, None)
+    finally:
+        connection.text_factory = factory
+
+
+def add_row_if_valid(connection: Connection, table: str, row: Mapping[str, Any]) -> int:
+    """Insert a row of a damaged file unless it violates a constraint of the table; return how many rows were added."""
+    filled = {name: value for name, value in row.items() if value is not None}
+    if not filled:
+        # Nothing of it was left on a damaged page.
+        return 0
+    return connection.execute(
+        f"INSERT OR IGNORE INTO {table} ({', '.join(filled)}) VALUES ({', '.join('?' * len(filled))})",
+        tuple(filled.values()),
+    ).rowcount
+
+
+def paged_rows(engine: Engine, statement: str, values: Sequence[Any], size: int) -> Iterator[Any]:
+    """The rows of a statement that selects an id first and ends with a condition `id > ?`, in the order of the ids.
+
+    Each page is a view of its own, so that no writer waits for a long read.
+    """
+    last = 0
+    while True:
+        with engine.reading() as connection:
+            page = list(readable_rows(connection, f"{statement} ORDER BY 1 LIMIT ?", (*values, last, size)))
+        yield from page
+        if len(page) < size:
+            return
+        last = page[-1][0]
+
+
+def _decode(stored: bytes) -> str:
+    return stored.decode(errors="replace")

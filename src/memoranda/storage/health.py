@@ -6,6 +6,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from memoranda.errors import CorruptStoreError, NewerStoreError, NoLocksError, StorageError
+from memoranda.storage.engine import add_row_if_valid
 from memoranda.storage.lazy_database import SharedFile
 from memoranda.storage.orphaned_wal import database_exists, main_file_missing
 from memoranda.storage.salvage.leaf_rows import PartialRow
@@ -13,7 +14,6 @@ from memoranda.storage.salvage.rebuild import SIDE_FILES, DamagedDatabase, damag
 from memoranda.storage.schema import STATE_META, Schema, Table
 from memoranda.storage.sqlite.database import Connection
 from memoranda.storage.sqlite.engine import with_tables
-from memoranda.storage.sqlite.stored_texts import add_row_if_valid
 from memoranda.support.health_issues import HealthIssue, check_permissions
 from memoranda.support.lazy_dataclass import dataclass
 

@@ -14,8 +14,7 @@ from memoranda.memory.checkpoints.schema import CHECKPOINTS, SEALED, TABLES, VAL
 from memoranda.memory.checkpoints.store import CheckpointStore, lock_thread
 from memoranda.memory.checkpoints.threads import delete_threads
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Engine
-from memoranda.storage.sqlite.stored_texts import paged_rows
+from memoranda.storage.engine import Engine, paged_rows
 from memoranda.support.text_matcher import TextMatcher, byte_pattern
 
 _PAGE = 100

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from memoranda.memory.record.message_rows import DAMAGED, WRITTEN, checksum_of_row, decode_json, dump_json, matches
 from memoranda.memory.record.store_part import StorePart
 from memoranda.storage.connection import Connection
-from memoranda.storage.sqlite.stored_texts import readable_rows
+from memoranda.storage.engine import readable_rows
 from memoranda.support.lazy_dataclass import dataclass
 
 _log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from memoranda.memory.record.checksums import CHECKSUM, COVERED, find_damaged, m
 from memoranda.memory.record.feed import note_change
 from memoranda.memory.record.message_rows import DAMAGED, READ, WRITTEN, Message, decode
 from memoranda.storage.connection import Connection
-from memoranda.storage.sqlite.stored_texts import readable_rows
+from memoranda.storage.engine import readable_rows
 
 SAME = "same"
 LOST = "[This message was lost in a damaged store.]"

@@ -22,9 +22,8 @@ from memoranda.memory.record.schema import FILTERED_COLUMNS
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store_part import StorePart
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Condition, Engine, FeedTable, Statement
+from memoranda.storage.engine import Condition, Engine, FeedTable, Statement, readable_rows
 from memoranda.storage.position import Position
-from memoranda.storage.sqlite.stored_texts import readable_rows
 from memoranda.storage.state_meta import read_meta
 from memoranda.support.lazy_attribute import lazy_attribute
 from memoranda.support.lazy_dataclass import dataclass

@@ -16,8 +16,7 @@ from memoranda.memory.record.message_rows import decode_json, dump_json, require
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store_part import StorePart, count_redactions
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Engine
-from memoranda.storage.sqlite.stored_texts import readable_rows
+from memoranda.storage.engine import Engine, readable_rows
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.types import DeleteItem, Item, ItemVersion, PutItem
 

@@ -27,9 +27,8 @@ from memoranda.memory.record.store_part import StorePart
 from memoranda.memory.record.system_prompts import drop_lost_prompts
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Engine
+from memoranda.storage.engine import Engine, add_row_if_valid
 from memoranda.storage.schema import STATE_META
-from memoranda.storage.sqlite.stored_texts import add_row_if_valid
 from memoranda.storage.state_meta import read_meta, write_meta
 
 SALVAGED = "salvaged"

@@ -42,8 +42,7 @@ from memoranda.memory.record.sessions import check_extra_fields, merge_extra_fie
 from memoranda.memory.record.store_part import StorePart, count_redactions, refuse_continued
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Engine
-from memoranda.storage.sqlite.stored_texts import readable_rows
+from memoranda.storage.engine import Engine, readable_rows
 from memoranda.storage.state_meta import read_meta, write_meta
 from memoranda.types import DeleteItem, PutItem
 

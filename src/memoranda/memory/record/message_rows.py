@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from memoranda.errors import SessionError
 from memoranda.memory.record.schema import MESSAGES, hour_of
 from memoranda.storage.connection import Connection
-from memoranda.storage.sqlite.stored_texts import readable_rows
+from memoranda.storage.engine import readable_rows
 from memoranda.support.lazy_pattern import compile_later
 from memoranda.support.suggestions import did_you_mean
 

@@ -37,10 +37,9 @@ from memoranda.memory.record.store_part import (
 )
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Dialect, Engine, Statement
+from memoranda.storage.engine import Dialect, Engine, Statement, readable_rows
 from memoranda.storage.position import START, Position
 from memoranda.storage.schema import Column
-from memoranda.storage.sqlite.stored_texts import readable_rows
 
 _TIMESTAMP = WRITTEN.index("timestamp")
 _COPY_OF = WRITTEN.index("copy_of")

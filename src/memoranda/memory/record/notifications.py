@@ -14,9 +14,8 @@ from memoranda.errors import StorageError
 from memoranda.memory.record.message_rows import signed_crc32
 from memoranda.memory.record.store_part import StorePart, count_redactions
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Condition, FeedTable
+from memoranda.storage.engine import Condition, FeedTable, readable_rows
 from memoranda.storage.position import Position
-from memoranda.storage.sqlite.stored_texts import readable_rows
 from memoranda.support.lazy_dataclass import dataclass
 
 _BATCH_SIZE = 500

@@ -31,8 +31,7 @@ from memoranda.memory.record.store_part import StoredName, StorePart, count_reda
 from memoranda.memory.record.system_prompts import PROMPT
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Engine
-from memoranda.storage.sqlite.stored_texts import readable_rows
+from memoranda.storage.engine import Engine, readable_rows
 from memoranda.storage.state_meta import drop_meta, read_meta, write_meta
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.shorten import shorten_end

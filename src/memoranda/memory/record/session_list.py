@@ -18,8 +18,7 @@ from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.sessions import SELECTED, Row, decode_session
 from memoranda.memory.record.store_part import StoredName, StorePart, count_redactions
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Condition, Dialect, Statement
-from memoranda.storage.sqlite.stored_texts import readable_rows
+from memoranda.storage.engine import Condition, Dialect, Statement, readable_rows
 from memoranda.storage.state_meta import read_meta, write_meta
 from memoranda.support.lazy_dataclass import dataclass
 

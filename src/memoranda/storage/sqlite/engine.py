@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Condition, Engine, FeedTable, Statement, last_position
+from memoranda.storage.engine import Condition, Engine, FeedTable, Statement, last_position, readable_rows
 from memoranda.storage.fork_safety import file_identity
 from memoranda.storage.orphaned_wal import refuse_missing_main_file
 from memoranda.storage.position import Position
 from memoranda.storage.schema import Schema
 from memoranda.storage.sqlite.database import Database
 from memoranda.storage.sqlite.schema_upgrade import refuse_newer, upgrade_schema, was_opened_by_hermes
-from memoranda.storage.sqlite.stored_texts import readable_rows
 
 if TYPE_CHECKING:
     from memoranda.storage.files.named_lock import NamedLock

@@ -1,15 +1,8 @@
-"""The texts in the tables of a SQLite file: rows whose text is damaged, and all texts, whatever the tables are for.
-
-Damage can make text invalid, and Python's SQLite module refuses to return such a row. `readable_rows` returns it.
-"""
+"""All texts in the tables of a SQLite file, whatever the tables are for."""
 
 import sqlite3
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
-
-from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Engine
 
 ReplaceText = Callable[[str], tuple[str, int]]
 """Returns the text to store, and how many passages of it were replaced."""
@@ -91,60 +84,3 @@ def _unique_columns(connection: sqlite3.Connection, table: str) -> set[str]:
 
 def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-
-
-_NOT_UTF8 = "Could not decode to UTF-8"
-
-
-def readable_rows(connection: Connection, statement: str, values: Sequence[Any] = ()) -> Generator[Any, None, None]:
-    """The rows of a statement that always gives the same rows in the same order.
-
-    Bytes that are not text come as U+FFFD; otherwise one damaged row would make all others unreadable.
-    """
-    count = 0
-    try:
-        for row in connection.execute(statement, values):
-            yield row
-            count += 1
-    except sqlite3.OperationalError as error:
-        if _NOT_UTF8 not in str(error) or not isinstance(connection, sqlite3.Connection):
-            raise
-    else:
-        return
-    factory = connection.text_factory
-    connection.text_factory = _decode
-    try:
-        yield from islice(connection.execute(statement, values), count, None)
-    finally:
-        connection.text_factory = factory
-
-
-def add_row_if_valid(connection: Connection, table: str, row: Mapping[str, Any]) -> int:
-    """Insert a row of a damaged file unless it violates a constraint of the table; return how many rows were added."""
-    filled = {name: value for name, value in row.items() if value is not None}
-    if not filled:
-        # Nothing of it was left on a damaged page.
-        return 0
-    return connection.execute(
-        f"INSERT OR IGNORE INTO {table} ({', '.join(filled)}) VALUES ({', '.join('?' * len(filled))})",
-        tuple(filled.values()),
-    ).rowcount
-
-
-def paged_rows(engine: Engine, statement: str, values: Sequence[Any], size: int) -> Iterator[Any]:
-    """The rows of a statement that selects an id first and ends with a condition `id > ?`, in the order of the ids.
-
-    Each page is a view of its own, so that no writer waits for a long read.
-    """
-    last = 0
-    while True:
-        with engine.reading() as connection:
-            page = list(readable_rows(connection, f"{statement} ORDER BY 1 LIMIT ?", (*values, last, size)))
-        yield from page
-        if len(page) < size:
-            return
-        last = page[-1][0]
-
-
-def _decode(stored: bytes) -> str:
-    return stored.decode(errors="replace")

@@ -36,8 +36,7 @@ from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store_part import StorePart, count_redactions
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Engine
-from memoranda.storage.sqlite.stored_texts import paged_rows, readable_rows
+from memoranda.storage.engine import Engine, paged_rows, readable_rows
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.text_matcher import MARK
 

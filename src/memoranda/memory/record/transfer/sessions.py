@@ -47,9 +47,8 @@ from memoranda.memory.record.store_part import StoredName, StorePart, count_reda
 from memoranda.memory.record.system_prompts import select_list, update_columns
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Engine
+from memoranda.storage.engine import Engine, readable_rows
 from memoranda.storage.schema import Column
-from memoranda.storage.sqlite.stored_texts import readable_rows
 from memoranda.support.lazy_dataclass import dataclass
 
 _CHUNK = 32

@@ -45,8 +45,7 @@ from memoranda.memory.record.transfer.row_versions import (
 )
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Engine
-from memoranda.storage.sqlite.stored_texts import readable_rows
+from memoranda.storage.engine import Engine, readable_rows
 
 FLAGS = ("active", "compacted", "rewound")
 NEW_FLAGS = [1, 0, None]
