@@ -75,7 +75,6 @@ def test_there_is_no_default_directory(tmp_path: Path) -> None:
     write_lines(tmp_path / "d" / "c.txt", [])
     assert JsonLines().scan(None) == []
     assert [item.file.name for item in JsonLines().scan(tmp_path / "d")] == ["a.jsonl", "b.ndjson"]
-    assert JsonLines().resume_command("x", None) == ""
 
 
 def test_sessions_may_count_their_messages_alike(home: Home, tmp_path: Path) -> None:

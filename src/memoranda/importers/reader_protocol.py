@@ -15,7 +15,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from memoranda.memory.curated.settings import Target
 from memoranda.memory.record.transfer.imports import MessageState
@@ -148,7 +148,7 @@ ReadEvent = (
 
 
 class ConversationReader(Protocol):
-    """Finds and reads the conversations of one program, and knows how that program resumes a session."""
+    """Finds and reads the conversations of one program."""
 
     @property
     def name(self) -> str:
@@ -163,6 +163,11 @@ class ConversationReader(Protocol):
         """Yield a conversation, then its messages, then possibly the next; memory is bounded whatever the size."""
         ...
 
+
+@runtime_checkable
+class ResumableReader(Protocol):
+    """A reader whose program can resume a session; others open them in a window, or have none."""
+
     def resume_command(self, host_id: str, directory: str | None) -> str:
-        """Return the exact command that resumes the session in its own program, or ""."""
+        """Return the exact command that resumes the session in its own program, or "" if this one has none."""
         ...

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
-from memoranda.importers.reader_protocol import ConversationReader
+from memoranda.importers.reader_protocol import ConversationReader, ResumableReader
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.lazy_pattern import compile_later
 
@@ -111,7 +111,8 @@ def resume_command(session: Mapping[str, Any]) -> str:
     if directory and not (_ABSOLUTE_PATH.match(directory) and directory.isprintable()):
         # The directory cannot be named safely in a command.
         return ""
-    command = source.load().resume_command(name, directory or None)
+    reader = source.load()
+    command = reader.resume_command(name, directory or None) if isinstance(reader, ResumableReader) else ""
     return command if command.isprintable() else ""
 
 

@@ -76,10 +76,6 @@ class Jan:
             else:
                 yield from _message_events(line.value, f"{name}:{line.value.get('id') or line.number}")
 
-    def resume_command(self, host_id: str, directory: str | None) -> str:
-        """Return "": a thread is opened in the application."""
-        return ""
-
 
 def _message_events(message: dict[str, Any], name: str) -> Iterator[ReadEvent]:
     parts: list[dict[str, Any]] = []

@@ -55,10 +55,6 @@ class LibreChat:
         latest = max(messages, key=lambda message: get_text(message, "createdAt") or "")
         yield from ChatTree(item.file, conversation, tree, str(latest["messageId"])).events()
 
-    def resume_command(self, host_id: str, directory: str | None) -> str:
-        """Return "": the address of the conversation depends on where LibreChat runs."""
-        return ""
-
 
 def _is_export(file: Path) -> bool:
     """Whether a file begins as an export does; downloads have other JSON files, too."""

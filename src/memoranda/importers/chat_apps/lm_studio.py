@@ -66,10 +66,6 @@ class LMStudio:
             elif version:
                 yield from _version_events(version[0], f"{session}:{number}")
 
-    def resume_command(self, host_id: str, directory: str | None) -> str:
-        """Return "": a conversation is opened in the application."""
-        return ""
-
 
 def _is_conversation(file: Path) -> bool:
     return file.name.endswith(_ENDING)

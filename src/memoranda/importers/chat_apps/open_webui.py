@@ -46,10 +46,6 @@ class OpenWebUI:
             return read_database(item, "Open WebUI", {"chat": _COLUMNS}, partial(_stored_chats, item))
         return _exported_chats(item)
 
-    def resume_command(self, host_id: str, directory: str | None) -> str:
-        """Return "": the address of the chat depends on where Open WebUI runs."""
-        return ""
-
 
 def _is_export(file: Path) -> bool:
     return file.suffix == ".json" and file.name.startswith("chat-export-")

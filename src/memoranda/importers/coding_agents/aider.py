@@ -49,10 +49,6 @@ class Aider:
         if not chat.has_started:
             yield Problem(item.file, None, "not a chat history of Aider: no chat starts in it")
 
-    def resume_command(self, host_id: str, directory: str | None) -> str:
-        """Return "": Aider restores the history of a repository, not one chat of it."""
-        return ""
-
 
 class _Chat:
     """The chat that is being read, and the lines of its current message."""

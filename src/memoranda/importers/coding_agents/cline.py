@@ -65,10 +65,6 @@ class Cline:
             name = get_text(message, "id") or f"{number}:{short_digest(to_json(message.get('content')))[:12]}"
             yield from chat_events(message, f"{task}:{name}", message.get("ts"), text)
 
-    def resume_command(self, host_id: str, directory: str | None) -> str:
-        """Return "": a task is opened in the editor."""
-        return ""
-
 
 class Roo(Cline):
     """The reader of Roo Code's tasks, which has the files of Cline, from which it was made."""

@@ -62,10 +62,6 @@ class Continue:
             known_by = short_digest(to_json([message.get("role"), message.get("content")]))[:12]
             yield from chat_events(message, f"{session}:{number}:{known_by}", started_at)
 
-    def resume_command(self, host_id: str, directory: str | None) -> str:
-        """Return "": the command line resumes only the last session, and the editor opens the others."""
-        return ""
-
     def _created_at(self, item: ImportItem, session: str) -> float | None:
         file = item.file.with_name(_LIST)
         if file not in self._lists:

@@ -71,10 +71,6 @@ class CopilotChat:
             request_id = get_text(request, "requestId") or f"{name}:{number}"
             yield from _request_events(request, request_id, with_answer=not (is_open and is_last))
 
-    def resume_command(self, host_id: str, directory: str | None) -> str:
-        """Return "": a chat is opened in the editor."""
-        return ""
-
 
 def _is_chat(file: Path) -> bool:
     return file.suffix in (".json", ".jsonl") and file.parent.name in _FOLDERS

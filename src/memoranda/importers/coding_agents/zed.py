@@ -52,10 +52,6 @@ class Zed:
         required = {"threads": ("id", "summary", "updated_at", "data_type", "data")}
         return read_database(item, "Zed", required, partial(_threads, item))
 
-    def resume_command(self, host_id: str, directory: str | None) -> str:
-        """Return "": a thread is opened in the editor."""
-        return ""
-
 
 def _threads(item: ImportItem, connection: sqlite3.Connection) -> Iterator[ReadEvent]:
     columns = tables(connection)["threads"]

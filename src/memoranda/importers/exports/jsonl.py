@@ -51,10 +51,6 @@ class JsonLines:
 
         return read_line_events(read_json_lines(item), line_events)
 
-    def resume_command(self, host_id: str, directory: str | None) -> str:
-        """Return "": the lines may come from any program."""
-        return ""
-
 
 def _parse_line(file: Path, line: Line) -> tuple[ImportedConversation, ImportedMessage | None] | Problem:
     value = line.value

@@ -56,10 +56,6 @@ class ClaudeMem:
         except OSError as error:
             yield Problem(item.file, None, str(error), unread=True)
 
-    def resume_command(self, host_id: str, directory: str | None) -> str:
-        """Return "": the sessions are those of Claude Code."""
-        return ""
-
 
 def _read_table(
     connection: sqlite3.Connection, table: str, texts: Sequence[str], columns: set[str]

@@ -97,10 +97,6 @@ class LangGraph:
         except OSError as error:
             yield Problem(item.file, None, str(error), unread=True)
 
-    def resume_command(self, host_id: str, directory: str | None) -> str:
-        """Return "": the program that uses LangGraph resumes its threads."""
-        return ""
-
 
 class Checkpoint(NamedTuple):
     """A checkpoint as it is read, and the bytes of its state and of the values of its channels."""

@@ -87,10 +87,6 @@ class Mem0:
         except OSError as error:
             yield Problem(item.file, None, str(error), unread=True)
 
-    def resume_command(self, host_id: str, directory: str | None) -> str:
-        """Return "": a memory is not a session."""
-        return ""
-
     def _read_history(self, connection: sqlite3.Connection, *, has_messages: bool) -> Iterator[ReadEvent]:
         stored = _stored_ids(self._directories)
         collection = "history"

@@ -52,10 +52,6 @@ class OpenAIAgents:
         required = {_MESSAGES: ("session_id", "message_data", "created_at")}
         return read_database(item, "the OpenAI Agents SDK", required, partial(_sessions, item))
 
-    def resume_command(self, host_id: str, directory: str | None) -> str:
-        """Return "": the program that uses the SDK resumes its sessions."""
-        return ""
-
 
 def _sessions(item: ImportItem, connection: sqlite3.Connection) -> Iterator[ReadEvent]:
     current = None

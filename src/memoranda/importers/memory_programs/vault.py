@@ -31,10 +31,6 @@ class Vault:
         vault = Path(item.label).name
         return markdown_events(item, _PROGRAM, vault, f"Notes of {vault}")
 
-    def resume_command(self, host_id: str, directory: str | None) -> str:
-        """Return "": a vault is not a session."""
-        return ""
-
     def _known_vaults(self) -> list[Path]:
         home = Path.home()
         found = [home / "basic-memory"]

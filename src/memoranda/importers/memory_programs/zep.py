@@ -54,10 +54,6 @@ class Zep:
         yield from _read_messages(item, value, dicts_in(value.get("messages")))
         yield from _read_facts(item, [*dicts_in(value.get("edges")), *dicts_in(value.get("facts"))])
 
-    def resume_command(self, host_id: str, directory: str | None) -> str:
-        """Return "": a graph is not a session."""
-        return ""
-
 
 def _kind_of(values: list[Any]) -> str:
     first = next(iter(dicts_in(values)), {})
