@@ -126,25 +126,6 @@ class RetainedItem:
 
 
 @dataclass(frozen=True, slots=True)
-class RecallOptions:
-    """What recall searches, and how thoroughly: `budget` is low, mid or high; no `types` are all types."""
-
-    budget: str = "mid"
-    max_tokens: int = 4096
-    types: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    tags_match: str = "any"
-
-    def as_json(self) -> dict[str, Any]:
-        parts: dict[str, Any] = {"budget": self.budget, "max_tokens": self.max_tokens, "prefer_observations": True}
-        if self.types:
-            parts["types"] = list(self.types)
-        if self.tags:
-            parts |= {"tags": list(self.tags), "tags_match": self.tags_match}
-        return parts
-
-
-@dataclass(frozen=True, slots=True)
 class FailedOperation:
     """An operation that the server accepted and could not carry out."""
 
@@ -187,9 +168,9 @@ class HindsightClient:
         answer = self._http.post(f"{self._path}/memories", body, retry_safe=repeat)
         confirmed(answer, "Hindsight", "operation_id", "items_count")
 
-    def recall(self, query: str, options: RecallOptions, *, timeout: float | None = None) -> list[RecalledItem]:
+    def recall(self, query: str, options: Mapping[str, Any], *, timeout: float | None = None) -> list[RecalledItem]:
         """What the bank remembers about a query, best first; nothing if it does not exist yet."""
-        body = {"query": query, **options.as_json()}
+        body = {"query": query, **options}
         path = f"{self._path}/memories/recall"
         answer = unless_refused(lambda: self._http.post(path, body, timeout=timeout, retry_safe=True), {})
         return [item for entry in _entries(answer, "results") if (item := _recalled(entry)) is not None]
@@ -301,20 +282,21 @@ def split_list(value: Any) -> tuple[str, ...]:
     return tuple(text for part in parts if (text := str(part).strip()))
 
 
-def recall_options(settings: Mapping[str, Any]) -> RecallOptions:
-    """How to recall; raises PermanentProviderError for a type that Hindsight does not have."""
-    if unknown := set(split_list(settings["recall_types"])) - set(_TYPES):
+def recall_options(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What to recall, as the server expects it; raises PermanentProviderError for a type that it does not have."""
+    types, tags = split_list(settings["recall_types"]), split_list(settings["recall_tags"])
+    if unknown := set(types) - set(_TYPES):
         raise PermanentProviderError(
             f"hindsight: recall_types has {min(unknown)!r}, but may contain only {', '.join(_TYPES)}. "
             "'memoranda provider setup hindsight' sets it."
         )
-    return RecallOptions(
-        budget=settings["recall_budget"],
-        max_tokens=settings["recall_max_tokens"],
-        types=split_list(settings["recall_types"]),
-        tags=split_list(settings["recall_tags"]),
-        tags_match=settings["recall_tags_match"],
-    )
+    return {
+        "budget": settings["recall_budget"],
+        "max_tokens": settings["recall_max_tokens"],
+        "prefer_observations": True,
+        **({"types": list(types)} if types else {}),
+        **({"tags": list(tags), "tags_match": settings["recall_tags_match"]} if tags else {}),
+    }
 
 
 def bank_name(scope: VendorScope, settings: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 from memoranda.errors import TemporaryProviderError
 from memoranda.external.remote import RemoteClient, unless_refused
@@ -73,55 +73,6 @@ class EarlierAttempt:
     accepted: bool = False
 
 
-class Mem0Client(Protocol):
-    """One of the three kinds of Mem0. Every call raises a subclass of ProviderError unless it succeeds."""
-
-    remains: str
-    """What stays at Mem0 after its memories were deleted; empty for nothing."""
-
-    def test(self) -> str:
-        """Make one cheap call; returns a sentence about what answered."""
-        ...
-
-    def add(self, addition: Addition) -> list[str]:
-        """Store, and return the ids of the new memories, as far as they are known."""
-        ...
-
-    def find_attempt(self, addition: Addition) -> EarlierAttempt:
-        """Look for an earlier attempt of the same delivery."""
-        ...
-
-    def find_by_metadata(self, user_id: str, name: str, value: str, query: str) -> list[Mem0Memory]:
-        """The memories of a user with a value in their metadata; `query` resembles their text."""
-        ...
-
-    def search(
-        self, query: str, user_id: str, limit: int, *, min_score: float, rerank: bool, timeout: float
-    ) -> list[Mem0Memory]: ...
-
-    def memories(self, user_id: str, limit: int) -> list[Mem0Memory]:
-        """Memories of a user, in no particular order."""
-        ...
-
-    def sent_memories(self, user_id: str) -> Iterator[Mem0Memory]:
-        """All memories of a user that Memoranda wrote; the caller may delete each before taking the next."""
-        ...
-
-    def get(self, memory_id: str) -> Mem0Memory | None: ...
-
-    def update(self, memory_id: str, text: str) -> None: ...
-
-    def delete(self, memory_id: str) -> bool:
-        """Delete a memory; False if there was none."""
-        ...
-
-    def erase_history(self, user_id: str, memory_ids: Sequence[str]) -> None:
-        """Delete what Mem0 keeps about deleted memories, where it allows that."""
-        ...
-
-    def close(self) -> None: ...
-
-
 def read_memory(entry: Any) -> Mem0Memory:
     """A memory from an answer; raises TemporaryProviderError for anything else."""
     if not isinstance(entry, Mapping) or not isinstance(entry.get("id"), str):
@@ -153,7 +104,34 @@ def _answer_or_none(call: Callable[[], Any]) -> Any:
     return unless_refused(lambda: {} if (answer := call()) is None else answer, None)
 
 
-class PlatformClient:
+class _HttpClient:
+    """The calls that the platform and a server have in common; `memory_path` is where one memory is."""
+
+    memory_path: str
+
+    def __init__(self, http: RemoteClient) -> None:
+        self._http = http
+
+    def get(self, memory_id: str) -> Mem0Memory | None:
+        answer = _answer_or_none(lambda: self._http.get(self.memory_path.format(memory_id)))
+        return None if answer is None else read_memory(answer)
+
+    def update(self, memory_id: str, text: str) -> None:
+        self._http.request("PUT", self.memory_path.format(memory_id), {"text": text})
+
+    def delete(self, memory_id: str) -> bool:
+        """Delete a memory; False if there was none."""
+        answer = _answer_or_none(lambda: self._http.request("DELETE", self.memory_path.format(memory_id)))
+        return answer is not None
+
+    def erase_history(self, user_id: str, memory_ids: Sequence[str]) -> None:
+        """Do nothing: HTTP offers no call for what is kept about deleted memories; `remains` says so."""
+
+    def close(self) -> None:
+        self._http.close()
+
+
+class PlatformClient(_HttpClient):
     """Calls Mem0's platform, api.mem0.ai, with one API key, as its official client does.
 
     An addition is queued there: the answer names an event, which ends as SUCCEEDED or FAILED. `app_id` marks what
@@ -161,18 +139,22 @@ class PlatformClient:
     assistant said for the agent only, and all users of the agent would share it.
     """
 
+    memory_path = "/v1/memories/{}/"
     remains = "The platform keeps events and backups as its retention policy says."
+    """What stays at Mem0 after its memories were deleted; empty for nothing."""
 
     def __init__(self, http: RemoteClient, app_id: str) -> None:
-        self._http = http
+        super().__init__(http)
         self._app_id = app_id
 
     def test(self) -> str:
+        """Make one cheap call; returns a sentence about what answered."""
         answer = self._http.get("/v1/ping/")
         project = answer.get("project_id") if isinstance(answer, Mapping) else None
         return f"The Mem0 platform accepted the key (project {project})." if project else "The Mem0 platform answered."
 
     def add(self, addition: Addition) -> list[str]:
+        """Store, and return the ids of the new memories, as far as they are known."""
         body = {
             "messages": list(addition.messages),
             "user_id": addition.user_id,
@@ -189,6 +171,7 @@ class PlatformClient:
         return [read_memory(entry).id for entry in results] if isinstance(results, list) else []
 
     def find_attempt(self, addition: Addition) -> EarlierAttempt:
+        """Look for an earlier attempt of the same delivery."""
         event = self._find_event(addition.key)
         if event is not None and event.get("status") != "FAILED":
             self._finished(event)
@@ -196,6 +179,7 @@ class PlatformClient:
         return EarlierAttempt(found, accepted=not found and event is not None and event.get("status") != "FAILED")
 
     def find_by_metadata(self, user_id: str, name: str, value: str, query: str) -> list[Mem0Memory]:
+        """The memories of a user with a value in their metadata; `query` resembles their text."""
         return read_memories(self._list_page(user_id, 1, {"metadata": {name: value}}))
 
     def search(
@@ -211,11 +195,13 @@ class PlatformClient:
         return read_memories(self._http.post("/v3/memories/search/", body, retry_safe=True, timeout=timeout))
 
     def memories(self, user_id: str, limit: int) -> list[Mem0Memory]:
+        """Memories of a user, in no particular order."""
         body = {"filters": {"user_id": user_id}}
         query = {"page": 1, "page_size": min(limit, _PAGE)}
         return read_memories(self._http.post("/v3/memories/", body, query=query, retry_safe=True))
 
     def sent_memories(self, user_id: str) -> Iterator[Mem0Memory]:
+        """All memories of a user that Memoranda wrote; the caller may delete each before taking the next."""
         seen: set[str] = set()
         page = 1
         while True:
@@ -230,23 +216,6 @@ class PlatformClient:
                 page += 1
             else:
                 return
-
-    def get(self, memory_id: str) -> Mem0Memory | None:
-        answer = _answer_or_none(lambda: self._http.get(f"/v1/memories/{memory_id}/"))
-        return None if answer is None else read_memory(answer)
-
-    def update(self, memory_id: str, text: str) -> None:
-        self._http.request("PUT", f"/v1/memories/{memory_id}/", {"text": text})
-
-    def delete(self, memory_id: str) -> bool:
-        answer = _answer_or_none(lambda: self._http.request("DELETE", f"/v1/memories/{memory_id}/"))
-        return answer is not None
-
-    def erase_history(self, user_id: str, memory_ids: Sequence[str]) -> None:
-        """Do nothing: the platform offers no call for it; `remains` says so."""
-
-    def close(self) -> None:
-        self._http.close()
 
     def _list_page(self, user_id: str, page: int, *conditions: Mapping[str, Any]) -> Mapping[str, Any]:
         filters = {"AND": [{"user_id": user_id}, {"app_id": self._app_id}, *conditions]}
@@ -285,7 +254,7 @@ def _key_of(event: Any) -> Any:
     return metadata.get(KEY) if isinstance(metadata, Mapping) else None
 
 
-class ServerClient:
+class ServerClient(_HttpClient):
     """Calls a self-hosted server, the open-source library behind HTTP; `agent_id` marks what Memoranda wrote.
 
     The server lists by user and agent only, so metadata is looked up with a search whose score does not matter. It
@@ -295,13 +264,14 @@ class ServerClient:
     attempt while the first still runs.
     """
 
+    memory_path = "/memories/{}"
     remains = (
         "The server keeps the texts of deleted memories in its history, and the last 10 messages of each user; "
         "only its administrator can delete them (the file HISTORY_DB_PATH of the server)."
     )
 
     def __init__(self, http: RemoteClient, agent_id: str, add_seconds: float) -> None:
-        self._http = http
+        super().__init__(http)
         self._agent_id = agent_id
         self._add_seconds = add_seconds
 
@@ -343,23 +313,6 @@ class ServerClient:
         while new := [memory for memory in self._list_sent(user_id) if memory.id not in seen]:
             seen |= {memory.id for memory in new}
             yield from new
-
-    def get(self, memory_id: str) -> Mem0Memory | None:
-        answer = _answer_or_none(lambda: self._http.get(f"/memories/{memory_id}"))
-        return None if answer is None else read_memory(answer)
-
-    def update(self, memory_id: str, text: str) -> None:
-        self._http.request("PUT", f"/memories/{memory_id}", {"text": text})
-
-    def delete(self, memory_id: str) -> bool:
-        answer = _answer_or_none(lambda: self._http.request("DELETE", f"/memories/{memory_id}"))
-        return answer is not None
-
-    def erase_history(self, user_id: str, memory_ids: Sequence[str]) -> None:
-        """Do nothing: the server offers no call for it; `remains` says so."""
-
-    def close(self) -> None:
-        self._http.close()
 
     def _search(
         self,

@@ -21,7 +21,6 @@ from memoranda.external.vendors.mem0.client import (
     SESSION,
     Addition,
     ChatMessage,
-    Mem0Client,
     Mem0Memory,
     PlatformClient,
     ServerClient,
@@ -179,7 +178,7 @@ class Mem0Vendor(Vendor):
         self._client.erase_history(self._user_id, list(ids))
         return items, [self._client.remains] if ids and self._client.remains else []
 
-    def _open_client(self) -> Mem0Client:
+    def _open_client(self) -> PlatformClient | ServerClient | LibraryClient:
         settings = self.settings
         if settings["deployment"] == "oss":
             config = library_config(settings, self.scope.home)

@@ -8,7 +8,7 @@ namespace in the newer one.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote
 
 from memoranda.errors import PermanentProviderError, TemporaryProviderError
@@ -81,36 +81,6 @@ class Document:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     context: str = ""
     """What helps Supermemory to extract memories, at most 1,500 characters."""
-
-
-class SupermemoryClient(Protocol):
-    """One of the two interfaces. Every call raises a subclass of ProviderError if it does not succeed."""
-
-    name: str
-
-    def check_access(self, timeout: float | None = None) -> None:
-        """Make a cheap call that needs the key, and that only this interface answers as expected."""
-
-    def add(self, container: str, document: Document, *, may_be_stored: bool) -> str:
-        """Store a document once, and return the service's id for it."""
-
-    def replace_conversation(self, container: str, document: Document, messages: Sequence[Message]) -> str:
-        """Store a conversation; one with the same id replaces it. `document` has it as text."""
-
-    def search(self, container: str, query: str, mode: str, limit: int, timeout: float) -> list[RecalledItem]:
-        """Memories and passages that match, best first. `mode` is hybrid, memories or documents."""
-
-    def profile(self, container: str, timeout: float) -> list[RecalledItem]:
-        """What Supermemory knows about the user, lasting facts first."""
-
-    def forget_memory(self, container: str, memory_id: str) -> bool:
-        """Remove one memory from recall; False if there is no such memory."""
-
-    def delete_documents(self, container: str, ids: Sequence[str]) -> None:
-        """Delete documents with what was derived from them; unknown ids are ignored."""
-
-    def delete_container(self, container: str) -> None:
-        """Delete everything in a container."""
 
 
 def _recalled_items(answer: object) -> list[RecalledItem]:
@@ -193,27 +163,32 @@ class NamespaceClient:
         self._http = http
 
     def check_access(self, timeout: float | None = None) -> None:
+        """Make a cheap call that needs the key, and that only this interface answers as expected."""
         confirmed(self._http.get("ns", query={"limit": 1}, timeout=timeout), "Supermemory", "namespaces")
 
     def add(self, container: str, document: Document, *, may_be_stored: bool) -> str:
+        """Store a document once, and return the service's id for it."""
         if may_be_stored and self._is_stored(container, document.id):
             return document.id
         body = {"id": document.id, **_fields(document)}
         return document_id(self._http.post(f"{_namespace(container)}/document", body))
 
     def replace_conversation(self, container: str, document: Document, messages: Sequence[Message]) -> str:
+        """Store a conversation; one with the same id replaces it. `document` has it as text."""
         path = f"{_namespace(container)}/document"
         if self._is_stored(container, document.id):
             return document_id(self._http.request("PATCH", f"{path}/{quote(document.id, safe='')}", _fields(document)))
         return document_id(self._http.post(path, {"id": document.id, **_fields(document)}))
 
     def search(self, container: str, query: str, mode: str, limit: int, timeout: float) -> list[RecalledItem]:
+        """Memories and passages that match, best first. `mode` is hybrid, memories or documents."""
         body = {"query": query, "limit": limit, "searchMode": _MODES.get(mode, mode)}
         path = f"{_namespace(container)}/search"
         found = unless_refused(lambda: self._http.post(path, body, timeout=timeout, retry_safe=True), {"results": []})
         return _recalled_items(found)
 
     def profile(self, container: str, timeout: float) -> list[RecalledItem]:
+        """What Supermemory knows about the user, lasting facts first."""
         path = f"{_namespace(container)}/profile"
         answer = unless_refused(lambda: self._http.post(path, {}, timeout=timeout, retry_safe=True), {})
         found = answer.get("profile") if isinstance(answer, dict) else None
@@ -226,14 +201,17 @@ class NamespaceClient:
         ]
 
     def forget_memory(self, container: str, memory_id: str) -> bool:
+        """Remove one memory from recall; False if there is no such memory."""
         answer = self._http.request("DELETE", f"{_namespace(container)}/memories", {"ids": [memory_id]})
         return isinstance(answer, dict) and answer.get("count") == 1
 
     def delete_documents(self, container: str, ids: Sequence[str]) -> None:
+        """Delete documents with what was derived from them; unknown ids are ignored."""
         for group in _batches(ids):
             self._delete(f"{_namespace(container)}/document", {"ids": group})
 
     def delete_container(self, container: str) -> None:
+        """Delete everything in a container."""
         self._delete(_namespace(container), None)
 
     def _is_stored(self, container: str, document: str) -> bool:
@@ -323,3 +301,7 @@ class V4Client:
 
     def delete_container(self, container: str) -> None:
         self._http.request("DELETE", "v3/documents/bulk", {"containerTags": [container]})
+
+
+SupermemoryClient = NamespaceClient | V4Client
+"""One of the two interfaces. Every call raises a subclass of ProviderError if it does not succeed."""
