@@ -322,18 +322,8 @@ class HonchoClient:
         """How much of what was stored still waits for the deriver."""
         return _row(self._read("GET", "queue/status"))
 
-    def _read(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        *,
-        query: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-    ) -> Any:
-        return self._http.request(
-            method, f"{self._base}/{path}", body, query=query or {}, retry_safe=True, timeout=timeout
-        )
+    def _read(self, method: str, path: str, body: Any = None, **options: Any) -> Any:
+        return self._http.request(method, f"{self._base}/{path}", body, retry_safe=True, **options)
 
     def _pages(self, path: str, filters: Mapping[str, Any]) -> Iterator[Row]:
         page = 1

@@ -99,28 +99,23 @@ _SUMMARY = re.compile(r"/\.(?:abstract|overview)\.md$")
 _TIME_LINE = re.compile(r"\A(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)\n\n")
 
 
+def identity_headers(settings: Mapping[str, Any], peer: str) -> dict[str, str]:
+    """Who asks. `peer` limits what the server shows to one of the user's peers; empty for none."""
+    identity = {
+        "X-API-Key": settings["api_key"],
+        # A server in the mode `api_key` takes account and user from the key, and ignores these.
+        "X-OpenViking-Account": settings["account"],
+        "X-OpenViking-User": settings["user"],
+        "X-OpenViking-Actor-Peer": peer,
+    }
+    return {name: value for name, value in identity.items() if value}
+
+
 class OpenVikingClient:
-    """One user at one server. `peer` limits what the server shows to one of the user's peers; empty for none."""
+    """One user at one server, whom the key or `identity_headers` name."""
 
-    def __init__(
-        self,
-        endpoint: str,
-        *,
-        api_key: str = "",
-        account: str = "",
-        user: str = "",
-        peer: str = "",
-        timeout: float = 30.0,
-        allow_http: bool = False,
-    ) -> None:
-        # A server in the mode `api_key` takes account and user from the key, and ignores the headers.
-        identity = {"X-OpenViking-Account": account, "X-OpenViking-User": user, "X-OpenViking-Actor-Peer": peer}
-        key = {"X-API-Key": api_key, "Authorization": f"Bearer {api_key}"} if api_key else {}
-        headers = {name: value for name, value in identity.items() if value} | key
-        self._http = RemoteClient("openviking", endpoint, headers=headers, timeout=timeout, allow_http=allow_http)
-
-    def close(self) -> None:
-        self._http.close()
+    def __init__(self, http: RemoteClient) -> None:
+        self._http = http
 
     def health(self) -> JsonObject:
         """Version and authentication mode of the server; needs no key."""

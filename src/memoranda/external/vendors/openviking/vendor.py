@@ -8,12 +8,14 @@ adds nothing, and a session that was resumed adds only its new messages.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from memoranda.errors import PermanentProviderError, ProviderError, TemporaryProviderError
 from memoranda.external.message_text import plain_text
 from memoranda.external.provider import Message
+from memoranda.external.remote import unless_refused
 from memoranda.external.vendors.openviking.client import (
     CATEGORIES,
     CONFLICT,
@@ -26,6 +28,7 @@ from memoranda.external.vendors.openviking.client import (
     OpenVikingUris,
     format_delegation,
     format_turn,
+    identity_headers,
     recalled_items,
 )
 from memoranda.external.vendors.provider import VendorProvider
@@ -55,199 +58,6 @@ _LEVELS: dict[str, Level] = {"abstract": "abstract", "overview": "overview", "fu
 _BAD_REQUEST = 400
 _MAX_WAIT = 300
 _URI = {"type": "string", "description": "A viking:// address, as viking_search and viking_browse return it."}
-
-
-class OpenVikingTools:
-    """The tools of one user. `uris` is a function, because the server is asked for the user's name at first."""
-
-    def __init__(
-        self, client: OpenVikingClient, uris: Callable[[], OpenVikingUris], record: Callable[[str, str, str], None]
-    ) -> None:
-        self._client = client
-        self._uris = uris
-        self._record = record
-
-    def tools(self) -> list[VendorTool]:
-        return [*self._reading(), *self._writing()]
-
-    def _reading(self) -> list[VendorTool]:
-        return [
-            VendorTool(
-                "viking_search",
-                "Search memories and resources in OpenViking by meaning. Returns addresses with a short text each; "
-                "viking_read gives the whole of one.",
-                {
-                    "query": {"type": "string", "description": "What to look for."},
-                    "mode": {
-                        "type": "string",
-                        "enum": ["auto", "fast", "deep"],
-                        "default": "auto",
-                        "description": "deep lets the server's model plan the search, which is slower.",
-                    },
-                    "scope": {"type": "string", "description": "Only search below this viking:// directory."},
-                    "limit": {"type": "integer", "minimum": 1, "maximum": 50, "default": 10},
-                },
-                self.search,
-                ("query",),
-            ),
-            VendorTool(
-                "viking_read",
-                "Read files or directories of OpenViking: an abstract, an overview, or all of it.",
-                {
-                    "uri": _URI,
-                    "uris": {"type": "array", "items": {"type": "string"}, "description": "Up to three addresses."},
-                    "level": {"type": "string", "enum": list(_LEVELS), "default": "full"},
-                },
-                self.read,
-            ),
-            VendorTool(
-                "viking_browse",
-                "List what is in OpenViking: a directory (list), everything below it (tree), or one entry (stat).",
-                {
-                    "action": {"type": "string", "enum": ["tree", "list", "stat"]},
-                    "path": {"type": "string", "description": "A viking:// address; your own memories if left out."},
-                },
-                self.browse,
-                ("action",),
-            ),
-        ]
-
-    def _writing(self) -> list[VendorTool]:
-        return [
-            VendorTool(
-                "viking_remember",
-                "Store one memory in OpenViking. It can be found within seconds.",
-                {
-                    "content": {"type": "string", "description": "The memory, as a statement that stands alone."},
-                    "category": {"type": "string", "enum": list(CATEGORIES), "default": "preference"},
-                },
-                self.remember,
-                ("content",),
-                writes=True,
-            ),
-            VendorTool(
-                "viking_forget",
-                "Delete one memory of OpenViking for good.",
-                {"uri": _URI},
-                self.forget,
-                ("uri",),
-                writes=True,
-            ),
-            VendorTool(
-                "viking_add_resource",
-                "Have the OpenViking server fetch a document or a repository from the web and index it.",
-                {
-                    "url": {"type": "string", "description": "An http:// or https:// address that the server fetches."},
-                    "reason": {"type": "string", "description": "Why it is worth keeping."},
-                    "to": {"type": "string", "description": "The viking:// address for it; not together with parent."},
-                    "parent": {"type": "string", "description": "The viking:// directory for it."},
-                    "instruction": {"type": "string", "description": "What to pay attention to when it is read."},
-                    "wait": {"type": "boolean", "default": False, "description": "Return when it can be found."},
-                    "timeout": {"type": "number", "minimum": 1, "maximum": _MAX_WAIT, "default": 60},
-                },
-                self.add_resource,
-                ("url",),
-                writes=True,
-            ),
-        ]
-
-    def search(self, args: JsonObject, session_id: str) -> JsonObject:
-        uris = self._uris()
-        targets = [uris.memories, uris.resources, SHARED_RESOURCES]
-        if scope := args.get("scope"):
-            targets = [uris.resolve(scope)]
-        body = {"query": args["query"], "limit": args["limit"], "level": 2, "target_uri": targets}
-        hits = self._client.search(body) if args["mode"] == "deep" else self._client.find(body)
-        results = [
-            {
-                "uri": item.id,
-                "type": item.kind,
-                "score": round(item.score or 0.0, 3),
-                "abstract": shorten_end(item.text, _ABSTRACT_CHARS),
-                **({"time": item.time} if item.time else {}),
-            }
-            for item in recalled_items(hits, uris)
-        ]
-        return {"results": results, "total": len(results)}
-
-    def read(self, args: JsonObject, session_id: str) -> JsonObject:
-        wanted = ([args["uri"]] if args.get("uri") else []) + list(args.get("uris") or ())
-        if not 0 < len(wanted) <= _MAX_URIS:
-            raise ToolArgumentError(f"viking_read needs uri, or one to {_MAX_URIS} uris.")
-        uris, level = self._uris(), args["level"]
-        limit = _READ_CHARS[level] if len(wanted) == 1 else min(_READ_CHARS[level], _BATCH_CHARS)
-        found = [self._read_one(uris.resolve(uri), level, limit) for uri in wanted]
-        return found[0] if len(found) == 1 else {"results": found}
-
-    def browse(self, args: JsonObject, session_id: str) -> JsonObject:
-        uris = self._uris()
-        uri = uris.resolve(args.get("path") or uris.memories)
-        if args["action"] == "stat":
-            return {"uri": uri, "entry": self._stat(uri)}
-        entries = self._client.list_directory(uri, "tree" if args["action"] == "tree" else "ls", _MAX_ENTRIES)
-        shown = [
-            {
-                "uri": entry["uri"],
-                "directory": entry.get("isDir") is True,
-                "abstract": shorten_end(str(entry.get("abstract") or ""), _ABSTRACT_CHARS),
-            }
-            for entry in entries[:_MAX_ENTRIES]
-            if uris.contains(str(entry.get("uri") or ""))
-        ]
-        return {"uri": uri, "entries": shown}
-
-    def remember(self, args: JsonObject, session_id: str) -> JsonObject:
-        content = args["content"].strip()
-        uri = self._client.write(self._uris().memory(args["category"], content), content)
-        self._record("memory", uri, session_id)
-        return {"status": "stored", "uri": uri}
-
-    def forget(self, args: JsonObject, session_id: str) -> JsonObject:
-        uri = self._uris().resolve_memory_file(args["uri"])
-        # Deleting a file that does not exist succeeds at the server, so a wrong address would go unnoticed.
-        self._stat(uri)
-        self._client.delete(uri)
-        return {"status": "deleted", "uri": uri}
-
-    def add_resource(self, args: JsonObject, session_id: str) -> JsonObject:
-        url = args["url"].strip()
-        if not url.startswith(("http://", "https://")):
-            raise ToolArgumentError("url must begin with http:// or https://; files of this machine are not uploaded.")
-        if args.get("to") and args.get("parent"):
-            raise ToolArgumentError("Give to or parent, not both.")
-        uris = self._uris()
-        target: JsonObject = (
-            {"to": uris.resolve(args["to"])}
-            if args.get("to")
-            else {"parent": uris.resolve(args.get("parent") or uris.resources), "create_parent": True}
-        )
-        body = {"path": url, "wait": args["wait"], **target}
-        body |= {name: args[name] for name in ("reason", "instruction") if args.get(name)}
-        added = self._client.add_resource(body, timeout=args["timeout"])
-        uri = str(added.get("root_uri") or "")
-        if uri:
-            self._record("resource", uri, session_id)
-        return {"status": "indexed" if args["wait"] else "queued", "uri": uri, "errors": added.get("errors") or []}
-
-    def _stat(self, uri: str) -> JsonObject:
-        try:
-            return self._client.stat(uri)
-        except PermanentProviderError as error:
-            if error.status == NOT_FOUND:
-                raise ToolArgumentError(f"There is nothing at {uri}.") from error
-            raise
-
-    def _read_one(self, uri: str, level: str, max_chars: int) -> JsonObject:
-        try:
-            text = self._client.read(uri, _LEVELS[level])
-        except PermanentProviderError as error:
-            if error.status == NOT_FOUND:
-                raise ToolArgumentError(f"There is nothing at {uri}.") from error
-            if error.status != _BAD_REQUEST:
-                raise
-            # Only directories have an overview, and only files can be read in full.
-            text = self._client.read(uri, "read" if level != "full" else "overview")
-        return {"uri": uri, "level": level, "content": shorten_end(text, max_chars), "truncated": len(text) > max_chars}
 
 
 _MAX_TEXT_CHARS = 20_000
@@ -280,19 +90,9 @@ class OpenVikingVendor(Vendor):
         self._peer = _peer_of(self.scope, self.settings)
         self._uris: OpenVikingUris | None = None
         self._uris_lock = ForkLock()
-        self._client = OpenVikingClient(
-            self.settings["endpoint"],
-            api_key=self.settings["api_key"] or "",
-            account=self.settings["account"],
-            user=self.settings["user"],
-            peer=self._peer,
-            timeout=self.settings["timeout"],
-            allow_http=self.settings["allow_http"],
-        )
-        self._tools = OpenVikingTools(self._client, self.uris, self._record)
-
-    def close(self) -> None:
-        self._client.close()
+        settings = self.settings
+        headers = identity_headers(settings, self._peer)
+        self._client = OpenVikingClient(self.connect(settings["endpoint"], settings["api_key"] or "", headers))
 
     def uris(self, timeout: float | None = None) -> OpenVikingUris:
         """The addresses of this user. The server is asked once who its user is, because a key decides that."""
@@ -356,8 +156,185 @@ class OpenVikingVendor(Vendor):
         self.sent.add("session", end.session_id, name, end.session_id)
         _archive_session(self._client, name, end.messages, self._peer)
 
-    def tools(self) -> Sequence[VendorTool]:
-        return self._tools.tools()
+    def tools(self) -> list[VendorTool]:
+        return [*self._reading_tools(), *self._writing_tools()]
+
+    def _reading_tools(self) -> list[VendorTool]:
+        return [
+            VendorTool(
+                "viking_search",
+                "Search memories and resources in OpenViking by meaning. Returns addresses with a short text each; "
+                "viking_read gives the whole of one.",
+                {
+                    "query": {"type": "string", "description": "What to look for."},
+                    "mode": {
+                        "type": "string",
+                        "enum": ["auto", "fast", "deep"],
+                        "default": "auto",
+                        "description": "deep lets the server's model plan the search, which is slower.",
+                    },
+                    "scope": {"type": "string", "description": "Only search below this viking:// directory."},
+                    "limit": {"type": "integer", "minimum": 1, "maximum": 50, "default": 10},
+                },
+                self._search_tool,
+                ("query",),
+            ),
+            VendorTool(
+                "viking_read",
+                "Read files or directories of OpenViking: an abstract, an overview, or all of it.",
+                {
+                    "uri": _URI,
+                    "uris": {"type": "array", "items": {"type": "string"}, "description": "Up to three addresses."},
+                    "level": {"type": "string", "enum": list(_LEVELS), "default": "full"},
+                },
+                self._read_tool,
+            ),
+            VendorTool(
+                "viking_browse",
+                "List what is in OpenViking: a directory (list), everything below it (tree), or one entry (stat).",
+                {
+                    "action": {"type": "string", "enum": ["tree", "list", "stat"]},
+                    "path": {"type": "string", "description": "A viking:// address; your own memories if left out."},
+                },
+                self._browse_tool,
+                ("action",),
+            ),
+        ]
+
+    def _writing_tools(self) -> list[VendorTool]:
+        return [
+            VendorTool(
+                "viking_remember",
+                "Store one memory in OpenViking. It can be found within seconds.",
+                {
+                    "content": {"type": "string", "description": "The memory, as a statement that stands alone."},
+                    "category": {"type": "string", "enum": list(CATEGORIES), "default": "preference"},
+                },
+                self._remember_tool,
+                ("content",),
+                writes=True,
+            ),
+            VendorTool(
+                "viking_forget",
+                "Delete one memory of OpenViking for good.",
+                {"uri": _URI},
+                self._forget_tool,
+                ("uri",),
+                writes=True,
+            ),
+            VendorTool(
+                "viking_add_resource",
+                "Have the OpenViking server fetch a document or a repository from the web and index it.",
+                {
+                    "url": {"type": "string", "description": "An http:// or https:// address that the server fetches."},
+                    "reason": {"type": "string", "description": "Why it is worth keeping."},
+                    "to": {"type": "string", "description": "The viking:// address for it; not together with parent."},
+                    "parent": {"type": "string", "description": "The viking:// directory for it."},
+                    "instruction": {"type": "string", "description": "What to pay attention to when it is read."},
+                    "wait": {"type": "boolean", "default": False, "description": "Return when it can be found."},
+                    "timeout": {"type": "number", "minimum": 1, "maximum": _MAX_WAIT, "default": 60},
+                },
+                self._add_resource_tool,
+                ("url",),
+                writes=True,
+            ),
+        ]
+
+    def _search_tool(self, args: JsonObject, session_id: str) -> JsonObject:
+        uris = self.uris()
+        targets = [uris.memories, uris.resources, SHARED_RESOURCES]
+        if scope := args.get("scope"):
+            targets = [uris.resolve(scope)]
+        body = {"query": args["query"], "limit": args["limit"], "level": 2, "target_uri": targets}
+        hits = self._client.search(body) if args["mode"] == "deep" else self._client.find(body)
+        results = [
+            {
+                "uri": item.id,
+                "type": item.kind,
+                "score": round(item.score or 0.0, 3),
+                "abstract": shorten_end(item.text, _ABSTRACT_CHARS),
+                **({"time": item.time} if item.time else {}),
+            }
+            for item in recalled_items(hits, uris)
+        ]
+        return {"results": results, "total": len(results)}
+
+    def _read_tool(self, args: JsonObject, session_id: str) -> JsonObject:
+        wanted = ([args["uri"]] if args.get("uri") else []) + list(args.get("uris") or ())
+        if not 0 < len(wanted) <= _MAX_URIS:
+            raise ToolArgumentError(f"viking_read needs uri, or one to {_MAX_URIS} uris.")
+        uris, level = self.uris(), args["level"]
+        limit = _READ_CHARS[level] if len(wanted) == 1 else min(_READ_CHARS[level], _BATCH_CHARS)
+        found = [self._read_one(uris.resolve(uri), level, limit) for uri in wanted]
+        return found[0] if len(found) == 1 else {"results": found}
+
+    def _browse_tool(self, args: JsonObject, session_id: str) -> JsonObject:
+        uris = self.uris()
+        uri = uris.resolve(args.get("path") or uris.memories)
+        if args["action"] == "stat":
+            return {"uri": uri, "entry": self._stat(uri)}
+        entries = self._client.list_directory(uri, "tree" if args["action"] == "tree" else "ls", _MAX_ENTRIES)
+        shown = [
+            {
+                "uri": entry["uri"],
+                "directory": entry.get("isDir") is True,
+                "abstract": shorten_end(str(entry.get("abstract") or ""), _ABSTRACT_CHARS),
+            }
+            for entry in entries[:_MAX_ENTRIES]
+            if uris.contains(str(entry.get("uri") or ""))
+        ]
+        return {"uri": uri, "entries": shown}
+
+    def _remember_tool(self, args: JsonObject, session_id: str) -> JsonObject:
+        content = args["content"].strip()
+        uri = self._client.write(self.uris().memory(args["category"], content), content)
+        self._record("memory", uri, session_id)
+        return {"status": "stored", "uri": uri}
+
+    def _forget_tool(self, args: JsonObject, session_id: str) -> JsonObject:
+        uri = self.uris().resolve_memory_file(args["uri"])
+        # Deleting a file that does not exist succeeds at the server, so a wrong address would go unnoticed.
+        self._stat(uri)
+        self._client.delete(uri)
+        return {"status": "deleted", "uri": uri}
+
+    def _add_resource_tool(self, args: JsonObject, session_id: str) -> JsonObject:
+        url = args["url"].strip()
+        if not url.startswith(("http://", "https://")):
+            raise ToolArgumentError("url must begin with http:// or https://; files of this machine are not uploaded.")
+        if args.get("to") and args.get("parent"):
+            raise ToolArgumentError("Give to or parent, not both.")
+        uris = self.uris()
+        target: JsonObject = (
+            {"to": uris.resolve(args["to"])}
+            if args.get("to")
+            else {"parent": uris.resolve(args.get("parent") or uris.resources), "create_parent": True}
+        )
+        body = {"path": url, "wait": args["wait"], **target}
+        body |= {name: args[name] for name in ("reason", "instruction") if args.get(name)}
+        added = self._client.add_resource(body, timeout=args["timeout"])
+        uri = str(added.get("root_uri") or "")
+        if uri:
+            self._record("resource", uri, session_id)
+        return {"status": "indexed" if args["wait"] else "queued", "uri": uri, "errors": added.get("errors") or []}
+
+    def _stat(self, uri: str) -> JsonObject:
+        found: JsonObject | None = unless_refused(lambda: self._client.stat(uri), None)
+        if found is None:
+            raise ToolArgumentError(f"There is nothing at {uri}.")
+        return found
+
+    def _read_one(self, uri: str, level: str, max_chars: int) -> JsonObject:
+        try:
+            text = self._client.read(uri, _LEVELS[level])
+        except PermanentProviderError as error:
+            if error.status == NOT_FOUND:
+                raise ToolArgumentError(f"There is nothing at {uri}.") from error
+            if error.status != _BAD_REQUEST:
+                raise
+            # Only directories have an overview, and only files can be read in full.
+            text = self._client.read(uri, "read" if level != "full" else "overview")
+        return {"uri": uri, "level": level, "content": shorten_end(text, max_chars), "truncated": len(text) > max_chars}
 
     def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
         uris, deleted, remaining = self.uris(), [], []
@@ -484,21 +461,10 @@ def _create(client: OpenVikingClient, session_id: str, peer: str) -> int:
 
 def _read_diffs(client: OpenVikingClient, archives: str) -> list[JsonObject]:
     """What each commit of a session has changed."""
-    try:
-        directories = client.list_directory(archives, limit=1_000)
-    except PermanentProviderError as error:
-        if error.status == NOT_FOUND:
-            return []
-        raise
-    diffs: list[JsonObject] = []
-    for directory in directories:
-        try:
-            diffs.append(_arguments(client.read(f"{directory.get('uri')}/memory_diff.json")))
-        except PermanentProviderError as error:
-            # A commit whose extraction failed has none.
-            if error.status != NOT_FOUND:
-                raise
-    return diffs
+    directories = unless_refused(lambda: client.list_directory(archives, limit=1_000), [])
+    files = [f"{directory.get('uri')}/memory_diff.json" for directory in directories]
+    # A commit whose extraction failed has none.
+    return [_arguments(unless_refused(partial(client.read, file), "{}")) for file in files]
 
 
 def _changed(diff: JsonObject, kind: str) -> list[str]:

@@ -30,7 +30,6 @@ _MAX_MESSAGE_CHARS = 4_096
 _MAX_MESSAGES_PER_CALL = 30
 MAX_EPISODE_CHARS = 10_000
 _MAX_QUERY_CHARS = 400
-_SEARCHES = ("edges", "observations", "nodes", "episodes")
 
 _PAGE_SIZE = 100
 
@@ -116,14 +115,15 @@ class ZepClient:
 
     def newest_messages(self, thread_uuid: str, count: int = _PAGE_SIZE) -> list[Row]:
         """The newest messages of a thread, newest first."""
-        query = {"page_size": count, "order_by": "created_at", "order": "desc"}
-        return _rows(_row(self._http.get(f"threads/{thread_uuid}/messages", query=query)).get("items") or [])
+        return self._messages(thread_uuid, count, "desc")
 
     def oldest_message(self, thread_uuid: str) -> Row | None:
         """The first message of a thread; None when it is empty."""
-        query = {"page_size": 1, "order_by": "created_at", "order": "asc"}
-        rows = _rows(_row(self._http.get(f"threads/{thread_uuid}/messages", query=query)).get("items") or [])
-        return rows[0] if rows else None
+        return next(iter(self._messages(thread_uuid, 1, "asc")), None)
+
+    def _messages(self, thread_uuid: str, count: int, order: str) -> list[Row]:
+        query = {"page_size": count, "order_by": "created_at", "order": order}
+        return _rows(_row(self._http.get(f"threads/{thread_uuid}/messages", query=query)).get("items") or [])
 
     def list_thread_episodes(self, thread_uuid: str) -> Iterator[Row]:
         """The episodes that Zep made from the messages of a thread."""
@@ -141,7 +141,7 @@ class ZepClient:
         return str(answer.get("context") or "")
 
     def search(self, user_uuid: str, what: str, query: str, limit: int, timeout: float | None = None) -> list[Row]:
-        """What a user's graph has about a query, best first; `what` is one of SEARCHES."""
+        """What a user's graph has about a query, best first; `what` is edges, observations, nodes or episodes."""
         body = {"query": shorten_end(query.replace("\x00", " "), _MAX_QUERY_CHARS)}
         path, options = f"graphs/{user_uuid}/search/{what}", {"page_size": limit}
         answer = _row(self._post(path, body, query=options, timeout=timeout))
@@ -160,17 +160,8 @@ class ZepClient:
         """Delete a fact (`edges`) or an episode of a user's graph; False when there is none."""
         return self._delete(f"graphs/{user_uuid}/{what}/{item_uuid}")
 
-    def _post(
-        self,
-        path: str,
-        body: Any,
-        *,
-        key: str = "",
-        query: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-    ) -> Any:
-        key = key or str(uuid.uuid4())
-        return self._http.post(path, body, query=query or {}, idempotency_key=key, timeout=timeout)
+    def _post(self, path: str, body: Any, *, key: str = "", **options: Any) -> Any:
+        return self._http.post(path, body, idempotency_key=key or str(uuid.uuid4()), **options)
 
     def _delete(self, path: str) -> bool:
         answer = _or_none(lambda: self._http.request("DELETE", path, idempotency_key=str(uuid.uuid4())) or {})

@@ -9,7 +9,7 @@ from typing import Any
 from memoranda.errors import PermanentProviderError
 from memoranda.external.vendors.provider import VendorProvider
 from memoranda.external.vendors.scope import VendorScope
-from memoranda.external.vendors.sent_record import SentItem, SentRecord
+from memoranda.external.vendors.sent_record import SentItem
 from memoranda.external.vendors.texts import SOURCE, RecalledItem, clean_text, missing_parts
 from memoranda.external.vendors.vendor import MemoryWrite, ToolArgumentError, Turn, Vendor, VendorTool
 from memoranda.external.vendors.zep.client import (
@@ -41,85 +41,6 @@ _SCOPE: JsonObject = {
 }
 _LIMIT: JsonObject = {"type": "integer", "default": 10, "minimum": 1, "maximum": 50}
 _MAX_CHARS: JsonObject = {"type": "integer", "default": 3_000, "minimum": 200, "maximum": 10_000}
-
-
-class ZepTools:
-    """Runs the tools for one user: every request names the user's own graph."""
-
-    def __init__(self, client: ZepClient, directory: ZepDirectory, sent: SentRecord) -> None:
-        self._client = client
-        self._directory = directory
-        self._sent = sent
-
-    def tools(self) -> Sequence[VendorTool]:
-        """The tools, with their handlers."""
-        content = {"type": "string", "description": "The fact, in a sentence."}
-        item_id = {"type": "string", "description": "The id of a fact or a message that zep_search returned."}
-        return (
-            VendorTool(
-                "zep_search",
-                "Search the graph of what is known about the user.",
-                {"query": _QUERY, "scope": _SCOPE, "limit": _LIMIT},
-                self._search,
-                ("query",),
-            ),
-            VendorTool(
-                "zep_context",
-                "Get a summary of everything in the graph that matters for a question.",
-                {"query": _QUERY, "max_characters": _MAX_CHARS},
-                self._context,
-                ("query",),
-            ),
-            VendorTool(
-                "zep_remember",
-                "Store a fact about the user; Zep adds it to the graph within seconds.",
-                {"content": content},
-                self._remember,
-                ("content",),
-                writes=True,
-            ),
-            VendorTool(
-                "zep_forget", "Delete a fact or a message.", {"id": item_id}, self._forget, ("id",), writes=True
-            ),
-        )
-
-    def _search(self, args: JsonObject, session_id: str) -> JsonObject:
-        user = self._directory.find_user()
-        rows = self._client.search(user, _SCOPES[args["scope"]], args["query"], args["limit"]) if user else []
-        return {"results": [_result(row) for row in rows], "count": len(rows)}
-
-    def _context(self, args: JsonObject, session_id: str) -> JsonObject:
-        user = self._directory.find_user()
-        return {"context": self._client.get_graph_context(user, args["query"], args["max_characters"]) if user else ""}
-
-    def _remember(self, args: JsonObject, session_id: str) -> JsonObject:
-        content = clean_text(args["content"])
-        if len(content) > MAX_EPISODE_CHARS:
-            raise ToolArgumentError(f"content has at most {MAX_EPISODE_CHARS:,} characters.")
-        key = str(uuid.uuid4())
-        episode = {
-            "data": content,
-            "source_description": "stored by the assistant",
-            "metadata": {"source": SOURCE},
-            "reference_time": datetime.now(UTC).isoformat(),
-        }
-        row = self._directory.with_user(lambda user: self._client.add_episode(user, episode, key))
-        self._sent.add("episode", str(row.get("uuid")), str(row.get("uuid")), session_id)
-        return {"result": "stored", "id": row.get("uuid")}
-
-    def _forget(self, args: JsonObject, session_id: str) -> JsonObject:
-        """Delete a fact or an episode, after reading it from the user's own graph."""
-        try:
-            item = str(uuid.UUID(args["id"]))
-        except ValueError:
-            raise ToolArgumentError("id must be one that zep_search returned.") from None
-        user = self._directory.find_user()
-        for what in ("edges", "episodes") if user else ():
-            found = self._client.get_item(user, what, item)
-            if found is not None and found.get("user_uuid") in (None, user):
-                self._client.delete_item(user, what, item)
-                return {"result": "deleted", "id": item}
-        raise ToolArgumentError(f"There is nothing with the id {item}.")
 
 
 def _result(row: Row) -> JsonObject:
@@ -162,7 +83,6 @@ class ZepVendor(Vendor):
         http = self.connect(settings["url"], headers={"Authorization": f"Api-Key {settings['api_key']}"})
         self._client = ZepClient(http)
         self._directory = ZepDirectory(self._client, self.sent, _user_id(self.scope, settings))
-        self._tools = ZepTools(self._client, self._directory, self.sent)
 
     def test_connection(self) -> str:
         name = self._client.get_project().get("name") or "without a name"
@@ -222,7 +142,73 @@ class ZepVendor(Vendor):
         return episode
 
     def tools(self) -> Sequence[VendorTool]:
-        return self._tools.tools()
+        content = {"type": "string", "description": "The fact, in a sentence."}
+        item_id = {"type": "string", "description": "The id of a fact or a message that zep_search returned."}
+        return (
+            VendorTool(
+                "zep_search",
+                "Search the graph of what is known about the user.",
+                {"query": _QUERY, "scope": _SCOPE, "limit": _LIMIT},
+                self._search_tool,
+                ("query",),
+            ),
+            VendorTool(
+                "zep_context",
+                "Get a summary of everything in the graph that matters for a question.",
+                {"query": _QUERY, "max_characters": _MAX_CHARS},
+                self._context_tool,
+                ("query",),
+            ),
+            VendorTool(
+                "zep_remember",
+                "Store a fact about the user; Zep adds it to the graph within seconds.",
+                {"content": content},
+                self._remember_tool,
+                ("content",),
+                writes=True,
+            ),
+            VendorTool(
+                "zep_forget", "Delete a fact or a message.", {"id": item_id}, self._forget_tool, ("id",), writes=True
+            ),
+        )
+
+    def _search_tool(self, args: JsonObject, session_id: str) -> JsonObject:
+        user = self._directory.find_user()
+        rows = self._client.search(user, _SCOPES[args["scope"]], args["query"], args["limit"]) if user else []
+        return {"results": [_result(row) for row in rows], "count": len(rows)}
+
+    def _context_tool(self, args: JsonObject, session_id: str) -> JsonObject:
+        user = self._directory.find_user()
+        return {"context": self._client.get_graph_context(user, args["query"], args["max_characters"]) if user else ""}
+
+    def _remember_tool(self, args: JsonObject, session_id: str) -> JsonObject:
+        content = clean_text(args["content"])
+        if len(content) > MAX_EPISODE_CHARS:
+            raise ToolArgumentError(f"content has at most {MAX_EPISODE_CHARS:,} characters.")
+        key = str(uuid.uuid4())
+        episode = {
+            "data": content,
+            "source_description": "stored by the assistant",
+            "metadata": {"source": SOURCE},
+            "reference_time": datetime.now(UTC).isoformat(),
+        }
+        row = self._directory.with_user(lambda user: self._client.add_episode(user, episode, key))
+        self.sent.add("episode", str(row.get("uuid")), str(row.get("uuid")), session_id)
+        return {"result": "stored", "id": row.get("uuid")}
+
+    def _forget_tool(self, args: JsonObject, session_id: str) -> JsonObject:
+        """Delete a fact or an episode, after reading it from the user's own graph."""
+        try:
+            item = str(uuid.UUID(args["id"]))
+        except ValueError:
+            raise ToolArgumentError("id must be one that zep_search returned.") from None
+        user = self._directory.find_user()
+        for what in ("edges", "episodes") if user else ():
+            found = self._client.get_item(user, what, item)
+            if found is not None and found.get("user_uuid") in (None, user):
+                self._client.delete_item(user, what, item)
+                return {"result": "deleted", "id": item}
+        raise ToolArgumentError(f"There is nothing with the id {item}.")
 
     def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
         items = [item for item in self.sent.of_sessions(session_ids) if item.kind not in IDS]
