@@ -168,16 +168,17 @@ class ItemImport:
             self._summary.add_problem(self._item, problem)
             return
         batch = self._batches[self._current]
-        timestamp = parse_timestamp(imported.message.get("timestamp"))
+        message = _without_own_tool_result(imported.message)
+        timestamp = parse_timestamp(message.get("timestamp"))
         # Without a timestamp, a message gets the time of the one before it, or the file's modification time.
         batch.latest_timestamp = (
             timestamp if timestamp is not None else batch.latest_timestamp or self._item.modified_at
         )
+        # In the reader's own dict: every copy of it would cost as much as reading a short line.
+        message["timestamp"] = batch.latest_timestamp
         if unstorable_character(name):
-            name = digest(name)
-        message = _without_own_tool_result(imported.message)
-        message = {**message, "external_id": name, "timestamp": batch.latest_timestamp}
-        batch.messages.append(ImportedMessage(message, imported.line, imported.state))
+            message["external_id"] = digest(name)
+        batch.messages.append(imported if message is imported.message else imported._replace(message=message))
         self._count += 1
         self._characters += _approximate_chars(message)
 

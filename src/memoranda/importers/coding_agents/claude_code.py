@@ -201,8 +201,8 @@ def _entry_events(line: Line, calls: dict[str, str]) -> Iterator[ImportedMessage
         return
     name, at = _external_id(line), entry.get("timestamp")
     for number, converted in enumerate(messages):
-        external_id = f"{name}:{number}" if number else name
-        yield ImportedMessage({**converted, "external_id": external_id, "timestamp": at}, line.number)
+        converted["external_id"], converted["timestamp"] = f"{name}:{number}" if number else name, at
+        yield ImportedMessage(converted, line.number)
 
 
 def _convert_message(entry: Entry, message: Entry, calls: dict[str, str]) -> list[dict[str, Any]]:
