@@ -10,6 +10,7 @@ import pytest
 
 from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.storage.position import START
+from memoranda.storage.postgres import diagnostics
 from memoranda.storage.postgres.engine import PostgresEngine
 from memoranda.support.home import Home
 from memoranda.upkeep.doctor import examine
@@ -56,7 +57,7 @@ def test_a_superuser_is_not_separated_from_users(
     store: SessionStore, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The doctor names the role and what to use instead."""
-    assert _engine(store).why_users_are_not_separated() == ""
+    assert diagnostics.why_users_are_not_separated(_engine(store)) == ""
     monkeypatch.setenv("MEMORANDA_STORE", postgres_url.replace("memoranda@", "postgres@"))
     os.chmod(tmp_path, 0o700)
     (issue,) = [issue for issue in examine(Home.at(tmp_path)) if "row-level security" in issue.problem]
@@ -68,7 +69,7 @@ def test_a_table_without_the_barrier_is_named(store: SessionStore) -> None:
     """Someone may have switched it off with SQL."""
     with store.engine.writing() as connection:
         connection.execute("ALTER TABLE messages NO FORCE ROW LEVEL SECURITY")
-    assert _engine(store).why_users_are_not_separated() == "it is switched off for messages"
+    assert diagnostics.why_users_are_not_separated(_engine(store)) == "it is switched off for messages"
 
 
 @pytest.mark.slow
@@ -80,7 +81,7 @@ def test_who_holds_followers_back_is_named(own_postgres_server: Server) -> None:
         assert later not in [message.id for message in store.feed.messages_after(START, 10).messages]
         (found,) = [
             transaction
-            for transaction in _engine(store).long_transactions(min_seconds=0)
+            for transaction in diagnostics.long_transactions(_engine(store), min_seconds=0)
             if "nightly batch" in transaction.description
         ]
         assert "of memoranda" in found.description
@@ -93,12 +94,12 @@ def test_who_holds_followers_back_is_named(own_postgres_server: Server) -> None:
 def test_a_dump_of_another_server_can_be_followed_again(store: SessionStore) -> None:
     """Its transactions had higher numbers, so followers would wait for this server to reach them."""
     engine = _engine(store)
-    assert not engine.was_restored_from_another_server()
+    assert not diagnostics.was_restored_from_another_server(engine)
     before = store.feed.store_id()
     with engine.writing() as connection:
         connection.execute("UPDATE messages SET xid = '9000000000'")
-    assert engine.was_restored_from_another_server()
-    engine.renumber_feeds()
-    assert not engine.was_restored_from_another_server()
+    assert diagnostics.was_restored_from_another_server(engine)
+    diagnostics.renumber_feeds(engine)
+    assert not diagnostics.was_restored_from_another_server(engine)
     assert [message.content for message in store.feed.messages_after(START, 10).messages] == ["hello"]
     assert store.feed.store_id() != before

@@ -28,7 +28,6 @@ from memoranda.storage.postgres.connection import (
     execute,
     restored_rows,
 )
-from memoranda.storage.postgres.diagnostics import ServerDiagnostics
 from memoranda.storage.postgres.dialect import Horizon, PostgresDialect
 from memoranda.storage.postgres.notifications import Watch
 from memoranda.storage.postgres.pool import (
@@ -157,7 +156,7 @@ class _State:
         self.turns.forget()
 
 
-class PostgresEngine(ServerDiagnostics):
+class PostgresEngine:
     """An open database. Every thread may use it; a transaction uses one connection of the pool of this process."""
 
     dialect = PostgresDialect()
@@ -191,14 +190,18 @@ class PostgresEngine(ServerDiagnostics):
         view._setting = setting
         return view
 
-    def _user_tables(self) -> list[str]:
+    @property
+    def user_tables(self) -> list[str]:
+        """The tables that have rows of several users."""
         return self._state.user_tables
 
-    def _feed_tables(self) -> list[str]:
+    @property
+    def feed_tables(self) -> list[str]:
+        """The tables that followers read in the order of commits."""
         return self._state.feeds
 
     def create_tables(self, schema: Schema) -> None:
-        self._inspect(lambda raw: upgrade_schema(raw, schema, self.address.schema, self.location))
+        self.inspect(lambda raw: upgrade_schema(raw, schema, self.address.schema, self.location))
         self._state.feeds += [table for table, _ in schema.server.feeds]
         protected = (*schema.server.user_tables, *schema.server.shared_user_tables)
         self._state.user_tables += [table for table, _ in protected]
@@ -362,7 +365,8 @@ class PostgresEngine(ServerDiagnostics):
         """Does nothing: the server's autovacuum makes the space of deleted rows free for new ones."""
         return 0
 
-    def _inspect(self, ask: Callable[[RawConnection], _Answer]) -> _Answer:
+    def inspect(self, ask: Callable[[RawConnection], _Answer]) -> _Answer:
+        """Ask on a connection outside the pool."""
         with closing(self._state.pool.connect()) as raw:
             try:
                 return ask(raw)

@@ -130,10 +130,6 @@ def storage_error(error: psycopg.Error, location: str, wait: float) -> StorageEr
     return StorageError(f"{location} cannot be used: {reason}.")
 
 
-def unavailable_error(location: str, reason: str) -> StoreUnavailableError:
-    return StoreUnavailableError(_cannot_be_reached(location, reason))
-
-
 def _cannot_be_reached(location: str, reason: str) -> str:
     return (
         f"The database at {location} cannot be reached: {reason}. Nothing was written. "
@@ -280,11 +276,11 @@ class ServerPool:
             self.connect().close()
         except StorageError as reason:
             return reason
-        return unavailable_error(
-            self.address.location,
+        use = (
             f"all {self.address.pool_size} connections of this process have been in use for {self._wait:g} s. "
-            "A larger pool= in store.url permits more",
+            "A larger pool= in store.url permits more"
         )
+        return StoreUnavailableError(_cannot_be_reached(self.address.location, use))
 
     def reset_in_child(self) -> None:
         """Leave the parent's connections alone, and make new ones with the first use."""
