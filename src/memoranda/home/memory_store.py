@@ -11,11 +11,10 @@ from memoranda.errors import ConfigError
 from memoranda.home import config
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore as CuratedStore
-from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.home import Home
 
 if TYPE_CHECKING:
-    from memoranda.storage.engine import Engine
+    from memoranda.storage.lazy_database import LazyDatabase
 
 
 class MemoryStore(CuratedStore):
@@ -56,46 +55,40 @@ class CuratedMemories:
     def __init__(self, home: Home, settings: config.Config) -> None:
         self._home = home
         self._settings = settings
-        self._opening = ForkLock()
-        self._engine: Engine | None = None
+        self._server: LazyDatabase | None = None
+        if settings.store.url:
+            from memoranda.memory.curated.schema import SCHEMA  # noqa: PLC0415
+            from memoranda.storage import lazy_database  # noqa: PLC0415
+
+            url = str(config.record_location(home, settings))
+            wait = settings.curated.lock_timeout
+            self._server = lazy_database.LazyDatabase(Path(), SCHEMA, 0, server_url=url, wait=wait)
 
     def open(self, user: str | None) -> CuratedStore:
         """The memory of one user; None is the owner of the home. The server is not used before the memory is."""
-        if not self._settings.store.url:
+        if self._server is None:
             return MemoryStore(self._home.memories(user), self._settings.curated)
         from memoranda.memory.curated.table_storage import TableStorage  # noqa: PLC0415
 
-        return CuratedStore.over(TableStorage(self._server, user), self._settings.curated)
+        return CuratedStore.over(TableStorage(self._server.open, user), self._settings.curated)
 
     def users(self) -> list[str]:
         """Every user with a memory on the server."""
         from memoranda.memory.curated.schema import SCHEMA  # noqa: PLC0415
         from memoranda.storage.lazy_database import users_of  # noqa: PLC0415
 
-        return users_of(self._server(), SCHEMA.user_tables) if self._settings.store.url else []
+        return [] if self._server is None else users_of(self._server.open(), SCHEMA.user_tables)
 
     def delete(self, user: str) -> None:
         """Delete everything that the tables have of a user; the directories of files stay."""
         from memoranda.memory.curated.table_storage import delete_user  # noqa: PLC0415
 
-        if self._settings.store.url:
-            delete_user(self._server(), user)
+        if self._server is not None:
+            delete_user(self._server.open(), user)
 
     def close(self) -> None:
-        with self._opening:
-            if self._engine is not None:
-                self._engine.close()
-                self._engine = None
-
-    def _server(self) -> "Engine":
-        from memoranda.memory.curated.schema import SCHEMA  # noqa: PLC0415
-        from memoranda.storage.lazy_database import open_server_engine  # noqa: PLC0415
-
-        with self._opening:
-            if self._engine is None:
-                url = str(config.record_location(self._home, self._settings))
-                self._engine = open_server_engine(url, SCHEMA, wait=self._settings.curated.lock_timeout)
-            return self._engine
+        if self._server is not None:
+            self._server.close()
 
 
 def _check_limit(name: str, limit: int | None, default: int) -> int:

@@ -173,7 +173,6 @@ class SessionDB(SearchableStore):
     set_session_archived = _Delegate("sessions", Sessions.set_session_archived)
     get_messages = _Delegate("messages", Messages.get_messages)
     get_messages_as_conversation = _Delegate("messages", Messages.get_messages_as_conversation)
-    get_numbered_conversation = _Delegate("messages", Messages.get_numbered_conversation)
     get_message = _Delegate("messages", Messages.get_message)
     get_messages_with = _Delegate("messages", Messages.get_messages_with)
     last_message_id = _Delegate("messages", Messages.last_message_id)

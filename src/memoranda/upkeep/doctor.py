@@ -169,7 +169,7 @@ def _check_server(home: Home, loaded: config.Config, deep: Progress | None) -> I
         # The check of the server reports why.
         return
     for issue in issues:
-        yield replace(issue, repair=lambda: _rebuild_server_index(home, url), harmless=True)
+        yield replace(issue, repair=lambda: _rebuild_index(url, home.root), harmless=True)
 
 
 def _check_server_parts(home: Home, loaded: config.Config, deep: Progress | None) -> Iterator[HealthIssue]:
@@ -212,11 +212,6 @@ def _check_curated(home: Home, loaded: config.Config, url: str, deep: Progress |
         )  # fmt: skip
 
 
-def _rebuild_server_index(home: Home, url: str) -> None:
-    with SessionDB(url, index_directory=home.root) as db:
-        db.index.compact()
-
-
 def _list_remains(path: Path) -> Iterator[HealthIssue]:
     """List what is left of a store whose file is missing or empty: what the index knows, and copies of the file."""
     for file in generations(index_path(path)):
@@ -233,15 +228,12 @@ def _check_index(path: Path, deep: Progress | None) -> Iterator[HealthIssue]:
     try:
         with SessionDB(path, wait=2.0) as db:
             issues = list(index_health.check(index_path(path), db.feed, deep))
-            item_issues = list(index_health.check(items_index_path(index_path(path)), db.item_feed, deep))
+            issues += index_health.check(items_index_path(index_path(path)), db.item_feed, deep)
     except StorageError:
         # The check of the store reports why, and the index cannot be compared without it.
         return
     for issue in issues:
         yield replace(issue, repair=lambda: _rebuild_index(path), harmless=True)
-    # Without items there is no such file, and the next search of items creates it.
-    for issue in item_issues:
-        yield replace(issue, repair=lambda: _rebuild_item_index(path), harmless=True)
 
 
 def _check_search_extras(home: Home, loaded: config.Config) -> Iterator[HealthIssue]:
@@ -258,16 +250,12 @@ def _check_search_extras(home: Home, loaded: config.Config) -> Iterator[HealthIs
         )
 
 
-def _rebuild_index(path: Path) -> None:
-    with SessionDB(path) as db:
+def _rebuild_index(location: Path | str, directory: Path | None = None) -> None:
+    with SessionDB(location, index_directory=directory) as db:
         db.index.compact()
+        # Without items there is no such file, and the next search of items creates it.
         if db.item_index.files:
             db.item_index.compact()
-
-
-def _rebuild_item_index(path: Path) -> None:
-    with SessionDB(path) as db:
-        db.item_index.compact()
 
 
 def _check_external(home: Home, in_use: Sequence[str]) -> Iterator[HealthIssue]:

@@ -7,6 +7,7 @@ by its content, so that the same import on two machines is the same version.
 
 import hashlib
 import json
+import math
 import time
 from collections.abc import Collection
 from dataclasses import field
@@ -82,3 +83,10 @@ def digest_of(value: Any) -> str:
     """A digest of a JSON value."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def is_number(value: Any) -> bool:
+    """Whether a received value is a number that a table can store, and JSON exactly."""
+    return (
+        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and abs(value) < 2**53
+    )

@@ -10,7 +10,7 @@ import hashlib
 import logging
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from memoranda.external.holographic.entities import (
     known_keys,
     link,
 )
-from memoranda.external.holographic.schema import APPLICATION_ID, CACHE_SCHEMA, COPIED
+from memoranda.external.holographic.schema import APPLICATION_ID, CACHE_SCHEMA, EMPTY
 from memoranda.external.holographic.shared_facts import (
     EVERYTHING,
     NAMES,
@@ -40,9 +40,10 @@ from memoranda.external.holographic.shared_facts import (
 from memoranda.external.holographic.word_index import erase_words, forget_words, store_words
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection as AnyConnection
+from memoranda.storage.engine import Condition
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.storage.sqlite.database import Connection, Database
-from memoranda.storage.sqlite.engine import open_sqlite_engine
+from memoranda.storage.sqlite.engine import SqliteEngine, open_sqlite_engine
 from memoranda.storage.state_meta import read_meta, write_meta
 from memoranda.support.durable_files import make_private_directory
 from memoranda.support.home import remove_file
@@ -296,8 +297,7 @@ class FactStore:
         return [fact for fact in self._shared.read_after(EVERYTHING).facts if fact.values is not None]
 
     def get(self, fact_id: int) -> Fact | None:
-        with self.database.reading() as connection:
-            return _find(connection, "fact_id = ?", (fact_id,))
+        return self.facts([fact_id]).get(fact_id)
 
     def list_facts(self, *, category: str | None = None, min_trust: float = 0.0, limit: int = 10) -> list[Fact]:
         """The newest facts first."""
@@ -316,22 +316,18 @@ class FactStore:
 
     def facts(self, fact_ids: Sequence[int]) -> dict[int, Fact]:
         with self.database.reading() as connection:
-            found: dict[int, Fact] = {}
-            for start in range(0, len(fact_ids), _READ_BATCH):
-                batch = fact_ids[start : start + _READ_BATCH]
-                condition = f"fact_id IN ({', '.join('?' * len(batch))})"
-                found |= {fact.fact_id: fact for fact in _select(connection, condition, tuple(batch))}
-            return found
+            found = [fact for batch in _batches(fact_ids) for fact in _select(connection, *batch)]
+        return {fact.fact_id: fact for fact in found}
 
     def vectors(self, fact_ids: Sequence[int]) -> dict[int, Vector]:
         with self.database.reading() as connection:
-            found: dict[int, Vector] = {}
-            for start in range(0, len(fact_ids), _READ_BATCH):
-                batch = fact_ids[start : start + _READ_BATCH]
-                marks = ", ".join("?" * len(batch))
-                rows = connection.execute(f"SELECT fact_id, vector FROM vectors WHERE fact_id IN ({marks})", batch)
-                found |= {fact_id: unpack(vector) for fact_id, vector in rows}
-            return found
+            return {
+                fact_id: unpack(vector)
+                for condition, values in _batches(fact_ids)
+                for fact_id, vector in connection.execute(
+                    f"SELECT fact_id, vector FROM vectors WHERE {condition}", values
+                )
+            }
 
     def count_retrieved(self, fact_ids: Iterable[int]) -> None:
         """Counts a retrieval of each of these facts."""
@@ -371,8 +367,7 @@ class FactStore:
     def _new_values(self, content: str) -> dict[str, Any]:
         """The columns of a new fact."""
         now = self.clock()
-        empty: dict[str, Any] = {"text": "", "real": 0.0, "integer": 0}
-        return {column.name: empty[column.kind] for column in COPIED} | {
+        return EMPTY | {
             "content": content,
             "content_key": content_key(content),
             "trust_score": self._default_trust,
@@ -389,8 +384,10 @@ class FactStore:
     def _changed(self, fact_id: int) -> Fact:
         """A fact whose row has just been written, or was found."""
         self.refresh()
-        with self.database.reading() as connection:
-            return _require_fact(connection, fact_id)
+        fact = self.get(fact_id)
+        if fact is None:
+            raise FactError(f"There is no fact {fact_id}.")
+        return fact
 
     def _open_cache(self, path: Path) -> Database:
         try:
@@ -537,19 +534,13 @@ def _stale(connection: Connection, table: str, number: str, encoding: str) -> li
     return [row[0] for row in rows]
 
 
-def _select(connection: Connection, condition: str, values: tuple[Any, ...]) -> list[Fact]:
+def _select(connection: Connection, condition: str, values: Sequence[Any]) -> list[Fact]:
     rows = connection.execute(f"SELECT {_COLUMNS} FROM facts WHERE {condition}", values).fetchall()
     entities = entities_of(connection, [row[0] for row in rows])
     return [_fact_from_row(row, tuple(known.name for known in entities.get(row[0], []))) for row in rows]
 
 
-def _find(connection: Connection, condition: str, values: tuple[Any, ...]) -> Fact | None:
-    found = _select(connection, condition, values)
-    return found[0] if found else None
-
-
-def _require_fact(connection: Connection, fact_id: int) -> Fact:
-    fact = _find(connection, "fact_id = ?", (fact_id,))
-    if fact is None:
-        raise FactError(f"There is no fact {fact_id}.")
-    return fact
+def _batches(fact_ids: Sequence[int]) -> Iterator[Condition]:
+    """Conditions that together match these facts: SQLite accepts only so many values."""
+    for start in range(0, len(fact_ids), _READ_BATCH):
+        yield SqliteEngine.dialect.one_of("fact_id", fact_ids[start : start + _READ_BATCH])

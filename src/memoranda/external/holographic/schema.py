@@ -126,10 +126,13 @@ _FACT_REVISIONS = Table(
 )
 
 
-def removed_values(fact_id: int) -> tuple[Any, ...]:
-    """The values of `COPIED` in a row without content; its key is unique among removed facts."""
-    empty: dict[str, Any] = {"text": "", "real": 0.0, "integer": 0}
-    return tuple(f"removed:{fact_id}" if column.name == "content_key" else empty[column.kind] for column in COPIED)
+EMPTY: dict[str, Any] = {column.name: {"text": "", "real": 0.0, "integer": 0}[column.kind] for column in COPIED}
+"""The values of `COPIED` in a row without content."""
+
+
+def removed_values(fact_id: int) -> dict[str, Any]:
+    """The values of a row without content; its key is unique among removed facts."""
+    return EMPTY | {"content_key": f"removed:{fact_id}"}
 
 
 def next_revision(connection: Connection, user: str, *, removal: bool) -> int:
@@ -156,7 +159,7 @@ def _remove_facts_with(connection: Connection, matches: Callable[[str], bool], u
         connection.executemany(
             f"UPDATE shared_facts SET {names}, given_names = '', removed = 1, revision = ?"
             " WHERE user_id = ? AND fact_id = ?",
-            [(*removed_values(number), revision, user, number) for number in numbers],
+            [(*removed_values(number).values(), revision, user, number) for number in numbers],
         )
     return len(numbers)
 

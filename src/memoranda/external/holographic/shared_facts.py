@@ -132,7 +132,7 @@ class SharedFacts:
         is_removed = fact.values is None
         row = {"user_id": self._user, "fact_id": fact.fact_id,
                "revision": next_revision(connection, self._user, removal=is_removed), "removed": int(is_removed),
-               **(fact.values or dict(zip(NAMES, removed_values(fact.fact_id), strict=True)))}  # fmt: skip
+               **(fact.values or removed_values(fact.fact_id))}  # fmt: skip
         if is_removed or fact.forget_names:
             row["given_names"] = ""
         elif fact.given_names is not None:

@@ -93,9 +93,8 @@ def stored_facts(home: Path, user: str | None, server_url: str = "") -> Iterator
 
 def has_facts(home: Path, user: str, server_url: str = "") -> bool:
     """Whether a user has facts; creates nothing."""
-    with closing(facts_database(home, server_url)) as database:
-        if not database.exists():
-            return False
+    if not facts_database(home, server_url).exists():
+        return False
     with closing(SharedFacts(home, user, server_url)) as shared:
         return shared.count() > 0
 

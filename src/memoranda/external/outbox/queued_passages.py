@@ -2,7 +2,8 @@
 
 A mirrored memory write that carries the text is dropped. Any other notification is sent without the text, so that a
 provider does not miss the rest of it. Turns are read from the record when they are delivered, so that what was removed
-from their messages needs no more. A job of the outbox has no text, except for the error of its last delivery.
+from their messages needs no more. A job of the outbox has no text, except for the error of its last delivery, which is
+forgotten with the other tables of the home.
 """
 
 import json
@@ -74,7 +75,6 @@ class QueuedPassages:
                     self._remove(feed, [row])
                 else:
                     feed.everyone().feed.notifications.replace(row, content)
-        self._forget_errors(matcher)
         return changed
 
     def erase_removed(self) -> bool:
@@ -129,16 +129,6 @@ class QueuedPassages:
             content, count = _without(row.payload, matcher)
             if count:
                 yield row, content, count
-
-    def _forget_errors(self, matcher: TextMatcher) -> None:
-        """Remove the text from what services answered: a message that is redacted may be quoted there."""
-        if not self._file.exists():
-            return
-        condition, values = ("", ()) if self._scope is None else (" AND user_id = ?", (self._scope,))
-        with closing(self._file), self._file.open().writing() as connection:
-            rows = connection.execute(f"SELECT id, last_error FROM jobs WHERE last_error <> ''{condition}", values)
-            found = [(number,) for number, error in rows.fetchall() if matcher.count(error)]
-            connection.executemany("UPDATE jobs SET last_error = '' WHERE id = ?", found)
 
     def _is_running(self, row: Notification) -> bool:
         if not self._file.exists():

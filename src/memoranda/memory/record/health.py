@@ -4,7 +4,7 @@ A damaged store is salvaged: its readable rows are saved into a new one, and the
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -116,13 +116,14 @@ def check_rows(path: Path, location: Path | str, store: SessionStore, deep: Prog
     if wrong:
         yield HealthIssue(
             "warning", path, f"{len(wrong)} sessions have wrong message counts", "count the messages again",
-            lambda: _recount(location, wrong), harmless=True,
+            lambda: _repair(location, lambda store: store.maintenance.recount_sessions(wrong)), harmless=True,
         )  # fmt: skip
     lost = store.maintenance.lost_repetitions()
     if lost:
         yield HealthIssue(
             "warning", path, f"{len(lost)} messages are copies of messages that another program deleted",
-            "replace each with a note that it is lost", lambda: _mark_lost(location),
+            "replace each with a note that it is lost",
+            lambda: _repair(location, lambda store: store.maintenance.give_up_lost_repetitions()),
         )  # fmt: skip
 
 
@@ -138,12 +139,13 @@ def _check_checksums(
             "error", path, f"has {len(ids):,} messages in {len(sessions):,} sessions that changed on the disk: {shown}"
             + (" …" if len(ids) > _MAX_SHOWN else ""),
             "restore them from a backup, or mark them as damaged and keep them as they are",
-            lambda: _mark_damaged(location, ids),
+            lambda: _repair(location, partial(_mark_damaged, ids)),
         )  # fmt: skip
     if report.without_checksum:
         yield HealthIssue(
             "note", path, f"has {report.without_checksum:,} messages without a checksum, so nothing notices damage",
-            "add the checksums", lambda: _fill_checksums(location), harmless=True,
+            "add the checksums", lambda: _repair(location, lambda store: store.checksums.fill_checksums()),
+            harmless=True,
         )  # fmt: skip
 
 
@@ -156,7 +158,7 @@ def _check_items(path: Path, location: Path | str, store: SessionStore) -> Itera
             "error", path, f"has {len(ids):,} versions of items that changed on the disk: {shown}"
             + (" …" if len(ids) > _MAX_SHOWN else ""),
             "restore an earlier version with memory.items.restore, or from a backup; or accept them as they are",
-            lambda: _accept_items(location, ids),
+            lambda: _repair(location, partial(_accept_items, ids)),
         )  # fmt: skip
 
 
@@ -169,41 +171,30 @@ def _check_prompts(path: Path, location: Path | str, store: SessionStore) -> Ite
         yield HealthIssue(
             "error", path, f"has {len(report.damaged):,} system prompts that changed on the disk{lost}",
             "restore them from a backup, or remove them; the next turn of a session builds a new prompt",
-            lambda: _drop_prompts(location),
+            lambda: _repair(location, _drop_prompts),
         )  # fmt: skip
 
 
-def _drop_prompts(location: Path | str) -> str:
+def _repair(location: Path | str, repair: Callable[[SessionStore], object]) -> str:
+    """Open the store, repair something in it, and return what the repair says about it."""
     with open_store(location) as store:
-        count = SharedPrompts(store.engine, store.scope, None).drop_damaged()
+        said = repair(store)
+    return said if isinstance(said, str) else ""
+
+
+def _drop_prompts(store: SessionStore) -> str:
+    count = SharedPrompts(store.engine, store.scope, None).drop_damaged()
     return f"removed {count:,} damaged system prompts"
 
 
-def _accept_items(location: Path | str, ids: list[int]) -> str:
-    with open_store(location) as store:
-        store.item_passages.accept_damage(ids)
+def _accept_items(ids: list[int], store: SessionStore) -> str:
+    store.item_passages.accept_damage(ids)
     return f"accepted {len(ids):,} versions of items as they are"
 
 
-def _mark_damaged(location: Path | str, ids: list[int]) -> str:
-    with open_store(location) as store:
-        store.checksums.accept_damage(ids)
+def _mark_damaged(ids: list[int], store: SessionStore) -> str:
+    store.checksums.accept_damage(ids)
     return f"marked {len(ids):,} messages as damaged; they keep the text that is there"
-
-
-def _fill_checksums(location: Path | str) -> None:
-    with open_store(location) as store:
-        store.checksums.fill_checksums()
-
-
-def _mark_lost(location: Path | str) -> None:
-    with open_store(location) as store:
-        store.maintenance.give_up_lost_repetitions()
-
-
-def _recount(location: Path | str, session_ids: list[str]) -> None:
-    with open_store(location) as store:
-        store.maintenance.recount_sessions(session_ids)
 
 
 def _damage_issue(path: Path, problem: str) -> HealthIssue:

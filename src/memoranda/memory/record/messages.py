@@ -234,10 +234,6 @@ class Messages(StorePart):
                 return members
             members.insert(0, row[0])
 
-    def get_numbered_conversation(self, session_id: str) -> list[tuple[int, Message]]:
-        """The session in the form of chat APIs, each message with its id."""
-        return [(message["id"], as_chat(message)) for message in self.get_messages(session_id)]
-
     def get_message(self, message_id: int) -> Message | None:
         """One message, or None if it was rewound, deleted or is out of scope."""
         found = self._select("m.id = ? AND (m.active = 1 OR m.compacted = 1)", (message_id,))

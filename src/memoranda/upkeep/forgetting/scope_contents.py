@@ -84,7 +84,12 @@ class ScopeContents:
             for each in self.checkpoints.find(matcher)
         ]
         found += [
-            ForgetPlace("outbox", f"{each.kind} for {each.provider}", each.count, _queue_action(each.kind))
+            ForgetPlace(
+                "outbox",
+                f"{each.kind} for {each.provider}",
+                each.count,
+                "remove" if each.kind == "memory_write" else "redact",
+            )
             for each in self.queue.find(matcher)
         ]
         found += self._files.find(matcher) + self._databases.find(matcher) + self._tables.find(matcher)
@@ -211,7 +216,3 @@ def _places_of(passages: Sequence[FoundPassage]) -> list[ForgetPlace]:
         note = OPEN if kind in ("prompt", "message", "summary") and any(passage.open for passage in group) else ""
         found.append(ForgetPlace("record", f"session {session_id}: {kind}", count, "redact", note))
     return found
-
-
-def _queue_action(kind: str) -> Action:
-    return "remove" if kind == "memory_write" else "redact"

@@ -79,7 +79,8 @@ def delete_sessions(
             result.dropped_deliveries = outbox.drop(None, None, ids)
         except StorageError as error:
             result.problems.append(f"Deliveries of the sessions still wait for an external memory: {error}")
-    _forget_imports(db, home, ids)
+    with closing(state_of_store(home, db)) as state:
+        state.forget_content(ids)
     _remove_waiting_turns(db, home, ids)
     _forget_recalls(db, home, ids)
     if passages and db.scope.user is None:
@@ -115,23 +116,15 @@ def _is_overwritten(db: SessionDB) -> bool:
     return True
 
 
-def _forget_imports(db: SessionDB, home: Path, session_ids: Collection[str]) -> None:
-    with closing(state_of_store(home, db)) as state:
-        state.forget_content(session_ids)
-
-
 def _forget_recalls(db: SessionDB, home: Path, session_ids: Collection[str]) -> None:
     """Erase what the logs say about prompts of the sessions; other prompts may still name their messages."""
     user, ids = db.scope.user, frozenset(session_ids)
-
-    def is_theirs(call: dict[str, Any]) -> bool:
-        return call.get("session_id") in ids
 
     def is_theirs_in_host(call: dict[str, Any]) -> bool:
         name = session_name(str(call.get("host")), str(call.get("session_id")), user)
         return call.get("user") == user and db.stored_name(name) in ids
 
-    erase_calls(recalls_path(home, user), is_theirs)
+    erase_calls(recalls_path(home, user), lambda call: call.get("session_id") in ids)
     erase_calls(hook_calls_path(home), is_theirs_in_host)
 
 

@@ -5,7 +5,7 @@ because the row could not be found any more; a checkpoint of an import is delete
 """
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -135,7 +135,8 @@ class PartTables:
                         rows = connection.execute(
                             f"SELECT {schema.user_tables[table.name]}, {', '.join(names)} FROM {table.name}"
                         ).fetchall()
-                    if any((row[0] or None) not in users and _has_text(row[1:], matcher) for row in rows):
+                    texts = (text for user, *row in rows if (user or None) not in users for text in row if text)
+                    if any(map(matcher.found_in, texts)):
                         return True
         return False
 
@@ -204,10 +205,6 @@ class PartTables:
                 for name, text, key in changes:
                     connection.execute(f"UPDATE {table.name} SET {name} = ? WHERE {_key_of(table)} = ?", (text, key))
         return len(changes)
-
-
-def _has_text(values: Sequence[str | None], matcher: TextMatcher) -> bool:
-    return any(matcher.found_in(value) for value in values if value)
 
 
 def _erase(engine: Engine) -> None:

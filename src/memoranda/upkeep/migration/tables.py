@@ -44,8 +44,8 @@ def copy_table(source: Engine, target: Engine, copied: CopiedTable, progress: Pr
     """Copy the rows that the target lacks; returns how many rows the source has."""
     name = copied.table.name
     total = count_rows(source, name)
-    after = _greatest(target, copied)
-    done = count_rows(target, name)
+    with target.reading() as connection:
+        after, done = connection.execute(f"SELECT max({copied.key}), count(*) FROM {name}").fetchone()
     for rows in _batches(source, copied, after):
         with target.writing() as connection:
             target.dialect.defer_references(connection)
@@ -99,11 +99,6 @@ def _batches(
         after = rows[-1][place]
 
 
-def _greatest(engine: Engine, copied: CopiedTable) -> Any:
-    with engine.reading() as connection:
-        return connection.execute(f"SELECT max({copied.key}) FROM {copied.table.name}").fetchone()[0]
-
-
 def _insert(connection: Connection, copied: CopiedTable, rows: Sequence[Sequence[Any]]) -> None:
     columns = copied.columns
     connection.executemany(
@@ -146,7 +141,8 @@ def copy_parts_to_files(url: str, home: Home, progress: Progress) -> dict[str, i
                 continue
             with opened_for_everyone(part_database(home.root, schema)) as file:
                 if schema is imports.SCHEMA:
-                    _assign_imports(server, file)
+                    with server.reading() as there, file.writing() as here:
+                        imports.assign_to_store(here, read_meta(there, "store_id") or "")
                 counts |= _copy(schema.tables, server, file, progress)
                 if schema is outbox.SCHEMA:
                     counts[outbox.POSITIONS.name] = _positions_to_files(url, server, file)
@@ -174,11 +170,6 @@ def _are_of_another_store(file: Engine, url: str) -> bool:
     """Whether the imports of a home went into a store that was deleted since."""
     with closing(open_record(url)) as record, file.reading() as here, record.reading() as there:
         return imports.store_of_imports(here) not in (None, read_meta(there, "store_id"))
-
-
-def _assign_imports(server: Engine, file: Engine) -> None:
-    with server.reading() as there, file.writing() as here:
-        imports.assign_to_store(here, read_meta(there, "store_id") or "")
 
 
 def _positions_to_server(url: str, file: Engine, server: Engine) -> int:

@@ -43,10 +43,6 @@ def _of_target(things: dict[str, Thing], target: str) -> dict[str, Thing]:
     return {uid: thing for other, uid, thing in named if other == target}
 
 
-def _known_targets(tables: SyncTables) -> list[str]:
-    return sorted({name.rpartition(" ")[0] for name in tables.things(_KIND)})
-
-
 def order_of(tables: SyncTables, target: str) -> list[str]:
     """The ids of the entries of a target in the order that the machines have agreed on."""
     return list(json.loads(tables.value(f"order:{target}", "[]")))
@@ -68,7 +64,8 @@ def entry_digest(text: str) -> str:
 
 def targets_of(run: Run) -> tuple[Target, ...]:
     """Every target that this machine has, or had when it was last synchronised."""
-    return tuple(dict.fromkeys((*run.memory.storage.targets(), *_known_targets(run.tables))))
+    known = sorted({name.rpartition(" ")[0] for name in run.tables.things(_KIND)})
+    return tuple(dict.fromkeys((*run.memory.storage.targets(), *known)))
 
 
 def collect_entries(run: Run) -> None:

@@ -35,7 +35,8 @@ def removed_matcher(old: str, new: str) -> TextMatcher | None:
 
 def note_removed_texts(run: Run, pairs: Iterable[tuple[Any, Any]]) -> None:
     """Make durable what is to be forgotten here, from values before and after; called before they are replaced."""
-    found = [matcher for old, new in pairs for matcher in map(_matcher_of, _texts(old, new)) if matcher is not None]
+    texts = [pair for old, new in pairs for pair in _texts(old, new)]
+    found = [matcher for old, new in texts if (matcher := removed_matcher(old, new)) is not None]
     for matcher in found:
         _note(run, matcher.texts[0], matcher.whole_words)
     if found:
@@ -81,10 +82,6 @@ def take_note(run: Run) -> None:
 def _note(run: Run, text: str, whole_words: bool) -> None:
     # Encoded, so that forgetting does not find it here before it is done everywhere else.
     run.tables.add_forget(b64encode(text.encode("utf-8", "surrogatepass")).decode(), whole_words)
-
-
-def _matcher_of(pair: tuple[str, str]) -> TextMatcher | None:
-    return removed_matcher(*pair)
 
 
 def _texts(old: Any, new: Any) -> Iterator[tuple[str, str]]:

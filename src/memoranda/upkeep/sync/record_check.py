@@ -1,6 +1,5 @@
 """Checks the records of a bundle before any of them is used: a bundle is a file that anyone may have written."""
 
-import math
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -14,7 +13,7 @@ from memoranda.memory.record.transfer.synced_rows import FIELDS, NEW_FLAGS
 from memoranda.support.canonical_text import unstorable_character
 from memoranda.upkeep.sync.session_changes import COUNTED, read_state
 from memoranda.upkeep.sync.things import CHECKS
-from memoranda.upkeep.sync_versions import is_ahead
+from memoranda.upkeep.sync_versions import is_ahead, is_number
 
 Record = dict[str, Any]
 _MAX_NAME_CHARS = 1_000
@@ -43,7 +42,7 @@ def _check_session(record: Record) -> None:
     _require(isinstance(keys, list) and 0 < len(keys) < 100 and all(map(_is_name, keys)), "keys")
     check_new(head["id"], head["source"], None)
     _require(_is_name(head["id"]) and _is_name(head["source"]), "id or source")
-    _require(_is_time(head["started_at"]), "started_at")
+    _require(is_number(head["started_at"]), "started_at")
     _require(head["parent"] is None or _is_name(head["parent"]), "parent")
     _require(head["relation"] is None or _is_name(head["relation"]), "relation")
     for name, (version, value) in fields.items():
@@ -74,9 +73,7 @@ def _is_field(name: str, value: Any) -> bool:
         return isinstance(value, list)
     if isinstance(value, str):
         return unstorable_character(value.replace("\0", "")) is None
-    return (
-        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and abs(value) < 2**62
-    )
+    return is_number(value)
 
 
 def _check_message(record: Record) -> None:
@@ -86,13 +83,13 @@ def _check_message(record: Record) -> None:
     _require(record["after"] == "" or _is_name(record["after"]), "after")
     state = read_state(record)
     if state is None or "at" in record:
-        _require(_is_time(record["at"]), "at")
+        _require(is_number(record["at"]), "at")
     if state is None:
         return
     fields, copied, flags = state
     _require(isinstance(fields, dict) and isinstance(record["n"], int), "message")
     encode(fields, 0.0)
-    _require(_is_time(fields["timestamp"]), "timestamp")
+    _require(is_number(fields["timestamp"]), "timestamp")
     _require(copied is None or (len(copied) == 2 and all(map(_is_name, copied))), "copy")
     if flags is not NEW_FLAGS:
         _require(len(flags) == 3 and flags[0] in (0, 1) and flags[1] in (0, 1), "flags")
@@ -106,13 +103,13 @@ def _check_deleted(record: Record) -> None:
 def _check_item(record: Record) -> None:
     _require(_is_name(record["id"]), "id")
     if record.get("gone"):
-        _require(_is_time(record["at"]), "time")
+        _require(is_number(record["at"]), "time")
         return
     item = record["item"]
     _require(isinstance(item, dict) and item.get("user_id") is None and _is_name(item["key"]), "item")
     _require(isinstance(item["namespace"], list) and all(map(_is_name, item["namespace"])), "namespace")
     _require(isinstance(item["versions"], list) and bool(item["versions"]), "versions")
-    _require(all(_is_time(version["updated_at"]) for version in item["versions"]), "versions")
+    _require(all(is_number(version["updated_at"]) for version in item["versions"]), "versions")
 
 
 def _check_entry(record: Record) -> None:
@@ -136,10 +133,6 @@ def _check_versions(names: list[Any]) -> None:
 
 def _is_name(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) <= _MAX_NAME_CHARS and unstorable_character(value) is None
-
-
-def _is_time(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _require(condition: bool, what: str) -> None:

@@ -21,7 +21,6 @@ The facts of an entry are a thing of their own, because they change without the 
 """
 
 import json
-import math
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
@@ -66,7 +65,7 @@ from memoranda.upkeep.sync.entries import (
 )
 from memoranda.upkeep.sync.run import Run
 from memoranda.upkeep.sync_state import Thing
-from memoranda.upkeep.sync_versions import Version, digest_of, first_version
+from memoranda.upkeep.sync_versions import Version, digest_of, first_version, is_number
 
 Record = dict[str, Any]
 State = Any
@@ -208,7 +207,7 @@ class Facts(Kind):
             return
         if set(state) != {*TEXTS, *NUMBERS, "entities"} or state["category"] not in CATEGORIES:
             raise ValueError("a fact")
-        if not all(_is_text(state[field]) for field in TEXTS) or not all(_is_number(state[field]) for field in NUMBERS):
+        if not all(_is_text(state[field]) for field in TEXTS) or not all(is_number(state[field]) for field in NUMBERS):
             raise ValueError("a field of a fact")
         if not 0 < len(state["content"]) <= MAX_CONTENT_CHARS or content_key(state["content"]) != name:
             raise ValueError("the content of a fact")
@@ -221,12 +220,6 @@ class Facts(Kind):
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) and len(value) <= _MAX_TEXT_CHARS and unstorable_character(value) is None
-
-
-def _is_number(value: Any) -> bool:
-    return (
-        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and abs(value) < 2**53
-    )
 
 
 _MAX_CHARS = 1_000_000
@@ -286,7 +279,8 @@ class SkillFiles(Kind):
             if isinstance(state, TextFile) and len(state.text) <= _MAX_CHARS:
                 found[name] = {"text": state.text, "executable": _is_executable(state.path)}
             else:
-                _note_local(run, f"skills/{name} is not text, or too long, and stays on this machine.")
+                note = f"skills/{name} is not text, or too long, and stays on this machine."
+                run.report.notes += [note] if note not in run.report.notes else []
         return found
 
     def write(self, run: Run, name: str, state: State) -> str:
@@ -339,11 +333,6 @@ def _skill_of(name: str) -> str:
 
 def _is_executable(path: Path) -> bool:
     return bool(path.stat().st_mode & stat.S_IXUSR)
-
-
-def _note_local(run: Run, note: str) -> None:
-    if note not in run.report.notes:
-        run.report.notes.append(note)
 
 
 _MAX_ENTRIES = 100_000
