@@ -132,12 +132,11 @@ class Conversations(StorePart):
     def find_external_id(self, session_id: str, external_id: str) -> int | None:
         """The id of the message in a session's context that has this id in another program; None if there is none."""
         session_id = self._stored_name(session_id)
-        with self._engine.reading() as connection:
-            row = connection.execute(
-                "SELECT m.id FROM messages m JOIN sessions ON sessions.id = m.session_id"
-                f" WHERE m.session_id = ? AND m.external_id = ? AND m.active = 1 AND {self._in_scope}",
-                (session_id, external_id, *self._scope.values),
-            ).fetchone()
+        row = self._fetch_one(
+            "SELECT m.id FROM messages m JOIN sessions ON sessions.id = m.session_id"
+            f" WHERE m.session_id = ? AND m.external_id = ? AND m.active = 1 AND {self._in_scope}",
+            (session_id, external_id, *self._scope.values),
+        )
         return None if row is None else int(row[0])
 
     def messages_by_id(self, conversation: Conversation, ids: Collection[int]) -> dict[int, FeedMessage]:

@@ -210,9 +210,8 @@ class Feed(StorePart):
 
     def session_ids(self) -> set[str]:
         """The ids of all sessions that exist, for a follower that compares them."""
-        with self._engine.reading() as connection:
-            rows = connection.execute(f"SELECT id FROM sessions WHERE {self._in_scope}", self._scope.values)
-            return {row[0] for row in rows}
+        rows = self._fetch_all(f"SELECT id FROM sessions WHERE {self._in_scope}", self._scope.values)
+        return {row[0] for row in rows}
 
     def mark(self, position: Position) -> str:
         """Describe the last message up to a position, so that a follower recognises the store; "" without messages."""
@@ -226,12 +225,11 @@ class Feed(StorePart):
     def _describe(self, condition: str, values: Sequence[Any]) -> str:
         self._require_everyone()
         within, users = self._messages_in_scope()
-        with self._engine.reading() as connection:
-            row = connection.execute(
-                f"SELECT id, {self._rows.timestamp}, {self._rows.session} FROM {self._rows.table} m"
-                f" WHERE 1 = 1{within} AND {condition}",
-                (*users, *values),
-            ).fetchone()
+        row = self._fetch_one(
+            f"SELECT id, {self._rows.timestamp}, {self._rows.session} FROM {self._rows.table} m"
+            f" WHERE 1 = 1{within} AND {condition}",
+            (*users, *values),
+        )
         return " ".join(map(str, row)) if row else ""
 
     def messages_after(self, position: Position, limit: int, *, visible: bool = False) -> MessageBatch:
@@ -315,14 +313,13 @@ class Feed(StorePart):
         condition, values = self._after("c.seq", position, visible=visible)
         if not visible:
             self._engine.wait_for_feed()
-        with self._engine.reading() as connection:
-            rows = connection.execute(
-                f"SELECT {self._dialect.position_columns('c.seq')}, {self._rows.changed}"
-                f" FROM {self._rows.changes} c{join} WHERE {condition}{within}"
-                f" ORDER BY {self._dialect.position_order('c.seq')} LIMIT ?",
-                (*values, *users, limit),
-            )
-            return [FeedChange(Position(transaction, number), *row) for transaction, number, *row in rows]
+        rows = self._fetch_all(
+            f"SELECT {self._dialect.position_columns('c.seq')}, {self._rows.changed}"
+            f" FROM {self._rows.changes} c{join} WHERE {condition}{within}"
+            f" ORDER BY {self._dialect.position_order('c.seq')} LIMIT ?",
+            (*values, *users, limit),
+        )
+        return [FeedChange(Position(transaction, number), *row) for transaction, number, *row in rows]
 
     def feed_sessions(self, ids: Collection[str]) -> dict[str, FeedSession]:
         """The sessions with these ids that exist."""
@@ -334,12 +331,11 @@ class Feed(StorePart):
 
     def _sessions(self, ids: list[str]) -> list[FeedSession]:
         condition, values = self._dialect.one_of("id", ids)
-        with self._engine.reading() as connection:
-            rows = connection.execute(
-                f"SELECT {_SESSION_COLUMNS} FROM sessions WHERE {condition} AND {self._in_scope}",
-                (*values, *self._scope.values),
-            )
-            return [FeedSession(*row) for row in rows]
+        rows = self._fetch_all(
+            f"SELECT {_SESSION_COLUMNS} FROM sessions WHERE {condition} AND {self._in_scope}",
+            (*values, *self._scope.values),
+        )
+        return [FeedSession(*row) for row in rows]
 
     def _after(self, column: str, position: Position, *, visible: bool) -> Condition:
         return (self._dialect.visible_after if visible else self._dialect.after)(column, position)
@@ -408,18 +404,17 @@ class ChangedSessions(Feed):
         """The next changes after a position, in order."""
         self._require_everyone()
         condition, values = self._dialect.after("c.seq", position)
-        with self._engine.reading() as connection:
-            rows = connection.execute(
-                f"SELECT {self._dialect.position_columns('c.seq')}, c.session_id, s.user_id, s.id IS NOT NULL,"
-                " s.id IS NULL OR d.id IS NOT NULL FROM changes c"
-                " LEFT JOIN sessions s ON s.id = c.session_id LEFT JOIN deleted_sessions d ON d.id = c.session_id"
-                f" WHERE {condition} ORDER BY {self._dialect.position_order('c.seq')} LIMIT ?",
-                (*values, limit),
-            )
-            return [
-                ChangedSession(Position(transaction, number), session_id, user, bool(exists), bool(was_deleted))
-                for transaction, number, session_id, user, exists, was_deleted in rows
-            ]
+        rows = self._fetch_all(
+            f"SELECT {self._dialect.position_columns('c.seq')}, c.session_id, s.user_id, s.id IS NOT NULL,"
+            " s.id IS NULL OR d.id IS NOT NULL FROM changes c"
+            " LEFT JOIN sessions s ON s.id = c.session_id LEFT JOIN deleted_sessions d ON d.id = c.session_id"
+            f" WHERE {condition} ORDER BY {self._dialect.position_order('c.seq')} LIMIT ?",
+            (*values, limit),
+        )
+        return [
+            ChangedSession(Position(transaction, number), session_id, user, bool(exists), bool(was_deleted))
+            for transaction, number, session_id, user, exists, was_deleted in rows
+        ]
 
 
 class UserFeed(Feed):
@@ -446,10 +441,9 @@ class UserFeed(Feed):
 
     def count_up_to(self, position: Position) -> int:
         condition, values = self._dialect.up_to("id", position)
-        with self._engine.reading() as connection:
-            row = connection.execute(
-                f"SELECT count(*) FROM messages WHERE user_id = ? AND {condition}", (self._scope.user or "", *values)
-            ).fetchone()
+        row = self._fetch_one(
+            f"SELECT count(*) FROM messages WHERE user_id = ? AND {condition}", (self._scope.user or "", *values)
+        )
         return int(row[0])
 
     def _require_everyone(self) -> None:
@@ -492,16 +486,15 @@ class ItemFeed(Feed):
 
     def _sessions(self, ids: list[str]) -> list[FeedSession]:
         condition, values = self._dialect.one_of("m.item_id", ids)
-        with self._engine.reading() as connection:
-            rows = connection.execute(
-                "SELECT m.item_id, m.user_id, m.created_at, m.namespace FROM memory_items m"
-                f" WHERE {_ITEMS.searchable} AND {condition}",
-                values,
-            )
-            return [
-                FeedSession(item_id, item_id, user_id, SOURCE, None, created_at, 0, namespace)
-                for item_id, user_id, created_at, namespace in rows
-            ]
+        rows = self._fetch_all(
+            "SELECT m.item_id, m.user_id, m.created_at, m.namespace FROM memory_items m"
+            f" WHERE {_ITEMS.searchable} AND {condition}",
+            values,
+        )
+        return [
+            FeedSession(item_id, item_id, user_id, SOURCE, None, created_at, 0, namespace)
+            for item_id, user_id, created_at, namespace in rows
+        ]
 
     def _own(self, column: str) -> tuple[str, str, tuple[str, ...]]:
         self._require_everyone()

@@ -249,9 +249,7 @@ _LIVE = "items.current = 1 AND (items.expires_at IS NULL OR items.expires_at > ?
 class ItemReads(StorePart):
     """Reads of the items in one scope. An item that has expired is in none of them."""
 
-    def __init__(self, engine: Engine, scope: Scope, redactor: "Redactor | None") -> None:
-        super().__init__(engine, scope, redactor)
-        self._in_scope = scope.condition("items")
+    _scoped_table = "items"
 
     def get(self, namespace: Sequence[str], key: str, *, refresh: bool = False) -> Item | None:
         """An item, or None if there is none or it has expired; `refresh` starts its time to live again."""

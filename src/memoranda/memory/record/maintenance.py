@@ -66,15 +66,14 @@ class Maintenance(StorePart):
     def miscounted_sessions(self) -> list[str]:
         """The sessions with a count that is not the number of their messages."""
         self._require_everyone()
-        with self._engine.reading() as connection:
-            rows = connection.execute(
-                "SELECT sessions.id FROM sessions LEFT JOIN"
-                f" (SELECT session_id, sum(CASE WHEN active = 1 THEN 1 ELSE 0 END) AS active,"
-                f" sum(CASE WHEN {COUNTED} THEN 1 ELSE 0 END) AS said FROM messages GROUP BY session_id) counted"
-                " ON counted.session_id = sessions.id WHERE sessions.message_count <> COALESCE(counted.active, 0)"
-                " OR sessions.own_message_count <> COALESCE(counted.said, 0)"
-            )
-            return [row[0] for row in rows]
+        rows = self._fetch_all(
+            "SELECT sessions.id FROM sessions LEFT JOIN"
+            f" (SELECT session_id, sum(CASE WHEN active = 1 THEN 1 ELSE 0 END) AS active,"
+            f" sum(CASE WHEN {COUNTED} THEN 1 ELSE 0 END) AS said FROM messages GROUP BY session_id) counted"
+            " ON counted.session_id = sessions.id WHERE sessions.message_count <> COALESCE(counted.active, 0)"
+            " OR sessions.own_message_count <> COALESCE(counted.said, 0)"
+        )
+        return [row[0] for row in rows]
 
     def recount_sessions(self, session_ids: Iterable[str]) -> None:
         session_ids = self._stored_names(session_ids)

@@ -255,8 +255,7 @@ class Messages(StorePart):
 
     def last_message_id(self) -> int:
         """The highest id that any message of the store has; 0 without messages."""
-        with self._engine.reading() as connection:
-            (number,) = connection.execute("SELECT max(id) FROM messages").fetchone()
+        (number,) = self._fetch_one("SELECT max(id) FROM messages")
         return int(number or 0)
 
     def get_external_ids(self, session_ids: Sequence[str], external_ids: Sequence[str]) -> dict[str, str]:

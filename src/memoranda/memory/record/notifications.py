@@ -128,9 +128,8 @@ class Notifications(StorePart):
     def recipients(self, provider: str | None, user: str | None) -> list[tuple[str, str]]:
         """The providers and users for whom something waits."""
         condition, values = _filter(provider, user)
-        with self._engine.reading() as connection:
-            rows = connection.execute(f"SELECT DISTINCT provider, user_id FROM notifications WHERE {condition}", values)
-            return [(name, whose) for name, whose in rows]
+        rows = self._fetch_all(f"SELECT DISTINCT provider, user_id FROM notifications WHERE {condition}", values)
+        return [(name, whose) for name, whose in rows]
 
     def replace(self, row: Notification, content: dict[str, Any]) -> None:
         """Change the payload of a notification, because a text was forgotten; a damaged one stays recognisable."""

@@ -89,12 +89,6 @@ class Passages(StorePart):
         super().__init__(engine, scope, redactor)
         self._titles = titles
 
-    def session_ids(self) -> list[str]:
-        """The ids of all sessions in the scope."""
-        with self._engine.reading() as connection:
-            rows = connection.execute(f"SELECT id FROM sessions WHERE {self._in_scope}", self._scope.values)
-            return [row[0] for row in rows]
-
     def find(self, matcher: TextMatcher) -> list[FoundPassage]:
         """Every place of the record that has the text; identifiers too, which `replace` does not change."""
         found = [change.found for change in self._message_changes(matcher)]
@@ -285,17 +279,14 @@ class ItemPassage:
 class ItemPassages(StorePart):
     """The texts of the items in one scope, in all versions."""
 
-    def __init__(self, engine: Engine, scope: Scope, redactor: Redactor | None) -> None:
-        super().__init__(engine, scope, redactor)
-        self._in_scope = scope.condition("items")
+    _scoped_table = "items"
 
     def count(self) -> int:
         """How many items there are in the scope, with those of which only the history is left."""
-        with self._engine.reading() as connection:
-            (count,) = connection.execute(
-                f"SELECT count(DISTINCT items.item_id) FROM memory_items AS items WHERE {self._in_scope}",
-                self._scope.values,
-            ).fetchone()
+        (count,) = self._fetch_one(
+            f"SELECT count(DISTINCT items.item_id) FROM memory_items AS items WHERE {self._in_scope}",
+            self._scope.values,
+        )
         return int(count)
 
     def find(self, matcher: TextMatcher) -> list[ItemPassage]:

@@ -330,12 +330,11 @@ class SessionList(StorePart):
             excluded = self._dialect.one_of(self._dialect.unindexed("sessions.source"), exclude_sources)
             conditions.append(Condition(f"NOT ({excluded.text})", excluded.values))
         count = _OF_CONVERSATION.format("sum(member.own_message_count)")
-        with self._engine.reading() as connection:
-            return connection.execute(
-                f"SELECT sessions.last_active, sessions.source, {count} FROM sessions"
-                f" WHERE {' AND '.join(each.text for each in conditions)}",
-                tuple(chain.from_iterable(each.values for each in conditions)),
-            ).fetchall()
+        return self._fetch_all(
+            f"SELECT sessions.last_active, sessions.source, {count} FROM sessions"
+            f" WHERE {' AND '.join(each.text for each in conditions)}",
+            tuple(chain.from_iterable(each.values for each in conditions)),
+        )
 
     def first_words(self, session_id: str) -> str:
         """The start of the first message of the user in the conversation of a session; empty if there is none."""
@@ -367,14 +366,14 @@ class SessionList(StorePart):
         escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         like = self._dialect.like("id")
         archived = "" if include_archived else " AND archived = 0"
-        with self._engine.reading() as connection:
-            rows = connection.execute(
+        with self.one_view():
+            rows = self._fetch_all(
                 f"SELECT id, conversation_id FROM sessions WHERE {like} AND {self._in_scope}{archived}"
                 f" ORDER BY CASE WHEN id = ? THEN 0 WHEN {like} THEN 1 ELSE 2 END, started_at DESC, id DESC",
                 (f"%{escaped}%", *self._scope.values, text, f"{escaped}%"),
             )
             found: dict[str, str] = {}
-            for session_id, conversation in rows.fetchall() if text else ():
+            for session_id, conversation in rows if text else ():
                 found.setdefault(conversation, session_id)
             return self._as_conversations([self._load(session_id) for session_id in list(found.values())[:limit]])
 
@@ -383,12 +382,11 @@ class SessionList(StorePart):
         prefix = self._stored_name(prefix)
         starts, values = self._dialect.starts_with("id", prefix) if prefix else Condition("1 = 1", ())
         later = " AND id > ?" if after is not None else ""
-        with self._engine.reading() as connection:
-            rows = connection.execute(
-                f"SELECT {SELECTED} FROM sessions WHERE {self._in_scope} AND {starts}{later} ORDER BY id LIMIT ?",
-                (*self._scope.values, *values, *(() if after is None else (after,)), limit),
-            )
-            return [decode_session(row) for row in rows.fetchall()]
+        rows = self._fetch_all(
+            f"SELECT {SELECTED} FROM sessions WHERE {self._in_scope} AND {starts}{later} ORDER BY id LIMIT ?",
+            (*self._scope.values, *values, *(() if after is None else (after,)), limit),
+        )
+        return [decode_session(row) for row in rows]
 
     def session_count(self, /, source: str | None = None, **filters: Any) -> int:
         """How many sessions there are, of every kind; `filters` are the fields of `SessionFilter`."""
@@ -398,10 +396,9 @@ class SessionList(StorePart):
         if source is not None:
             condition += " AND source = ?"
             values.append(source)
-        with self._engine.reading() as connection:
-            row = connection.execute(
-                f"SELECT count(*) FROM sessions WHERE {condition} AND {narrowing.text}", (*values, *narrowing.values)
-            ).fetchone()
+        row = self._fetch_one(
+            f"SELECT count(*) FROM sessions WHERE {condition} AND {narrowing.text}", (*values, *narrowing.values)
+        )
         return int(row[0])
 
 

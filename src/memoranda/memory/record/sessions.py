@@ -79,10 +79,9 @@ class Titles(StorePart):
 
     def get_session_title(self, session_id: str) -> str | None:
         session_id = self._stored_name(session_id)
-        with self._engine.reading() as connection:
-            row = connection.execute(
-                f"SELECT title FROM sessions WHERE id = ? AND {self._in_scope}", (session_id, *self._scope.values)
-            ).fetchone()
+        row = self._fetch_one(
+            f"SELECT title FROM sessions WHERE id = ? AND {self._in_scope}", (session_id, *self._scope.values)
+        )
         return row[0] if row else None
 
     def list_titled(self, title: str) -> tuple[list[TitledSession], list[TitledSession]]:
@@ -424,12 +423,11 @@ class Sessions(StorePart):
         """The ids that start with a prefix, those of the latest sessions first."""
         prefix = self._stored_name(prefix)
         escaped = prefix.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        with self._engine.reading() as connection:
-            rows = connection.execute(
-                f"SELECT id FROM sessions WHERE {self._dialect.like('id')} AND {self._in_scope} "
-                "ORDER BY started_at DESC, id LIMIT ?",
-                (f"{escaped}%", *self._scope.values, limit),
-            ).fetchall()
+        rows = self._fetch_all(
+            f"SELECT id FROM sessions WHERE {self._dialect.like('id')} AND {self._in_scope} "
+            "ORDER BY started_at DESC, id LIMIT ?",
+            (f"{escaped}%", *self._scope.values, limit),
+        )
         return [str(row[0]) for row in rows] if prefix else []
 
     def lock_turn(self, session_id: str, timeout: float) -> HeldLock:
@@ -439,8 +437,7 @@ class Sessions(StorePart):
         seconds. Nothing else needs this lock: it orders whole turns, and each write is safe without it.
         """
         session_id = self._stored_name(session_id)
-        with self._engine.reading() as connection:
-            row = connection.execute("SELECT conversation_id FROM sessions WHERE id = ?", (session_id,)).fetchone()
+        row = self._fetch_one("SELECT conversation_id FROM sessions WHERE id = ?", (session_id,))
         try:
             return self._engine.lock_turn(session_id if row is None else row[0], timeout)
         except LockTimeoutError as error:
@@ -539,8 +536,7 @@ class Sessions(StorePart):
         return self._scope.user
 
     def _has_user(self, user_id: str) -> bool:
-        with self._engine.reading() as connection:
-            row = connection.execute("SELECT 1 FROM sessions WHERE user_id = ? LIMIT 1", (user_id,)).fetchone()
+        row = self._fetch_one("SELECT 1 FROM sessions WHERE user_id = ? LIMIT 1", (user_id,))
         return row is not None
 
     def lineage_columns(

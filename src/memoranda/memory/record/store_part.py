@@ -28,14 +28,17 @@ ConvertName = Callable[[str], str]
 class StorePart:
     """Some operations on the tables of one store, for one scope."""
 
+    _scoped_table = "sessions"
+    """The table that the condition `_in_scope` is about."""
+
     def __init__(self, engine: Engine, scope: Scope, redactor: "Redactor | None") -> None:
         self._engine = engine.acting_for(scope.user, everyone=scope.all)
         self._dialect = engine.dialect
         self._scope = scope
         self._redactor = redactor
         self._name: ConvertName | None = None if redactor is None else redactor.name
-        # A condition on `sessions`; its values are `self._scope.values`.
-        self._in_scope = scope.condition("sessions")
+        # Its values are `self._scope.values`.
+        self._in_scope = scope.condition(self._scoped_table)
 
     @contextmanager
     def one_view(self) -> Iterator[None]:
@@ -51,6 +54,15 @@ class StorePart:
         """The rows of statements that do not need each other's; on a server in one round trip, outside a view."""
         with self._engine.reading() as view:
             return self._dialect.read_at_once(view, statements)
+
+    def _fetch_all(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        """The rows of one statement, as a view of its own or as a part of the one that is open."""
+        (rows,) = self._read_at_once((statement, values))
+        return rows
+
+    def _fetch_one(self, statement: str, values: Sequence[Any] = ()) -> Any:
+        """The first of these rows; None without any."""
+        return next(iter(self._fetch_all(statement, values)), None)
 
     def _require(self, connection: Connection, session_id: StoredName) -> None:
         """Raise SessionError unless the session exists in this scope."""

@@ -243,7 +243,7 @@ def _delete_items(contents: ScopeContents, db: SessionDB, removal: _Removal) -> 
 def _sessions_of(contents: ScopeContents) -> list[str]:
     if contents.record is None:
         return []
-    return contents.record.passages.session_ids()
+    return sorted(contents.record.feed.session_ids())
 
 
 def _find_user(contents: ScopeContents, db: SessionDB | None) -> list[ForgetPlace]:

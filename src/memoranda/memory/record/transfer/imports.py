@@ -281,13 +281,12 @@ class ImportUndo(StorePart):
 
     def imported_ranges(self, after_message: int, sources: Collection[str]) -> dict[str, ImportedRange]:
         """The imported messages after an id, by session, for sessions of these sources."""
-        with self._engine.reading() as connection:
-            rows = connection.execute(
-                "SELECT m.session_id, min(m.id), max(m.id), max(sessions.user_id), max(sessions.extra) FROM messages m"
-                " JOIN sessions ON sessions.id = m.session_id"
-                f" WHERE m.id > ? AND m.external_id IS NOT NULL AND {self._in_scope} GROUP BY m.session_id",
-                (after_message, *self._scope.values),
-            ).fetchall()
+        rows = self._fetch_all(
+            "SELECT m.session_id, min(m.id), max(m.id), max(sessions.user_id), max(sessions.extra) FROM messages m"
+            " JOIN sessions ON sessions.id = m.session_id"
+            f" WHERE m.id > ? AND m.external_id IS NOT NULL AND {self._in_scope} GROUP BY m.session_id",
+            (after_message, *self._scope.values),
+        )
         return {
             session_id: ImportedRange(first, last, user)
             for session_id, first, last, user, extra in rows

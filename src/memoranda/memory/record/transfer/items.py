@@ -73,9 +73,7 @@ def take_items(exported: Iterable[Any], items: list[Any]) -> Iterator[Any]:
 class ItemTransfer(StorePart):
     """Exports and imports the items of one scope."""
 
-    def __init__(self, engine: Engine, scope: Scope, redactor: Redactor | None) -> None:
-        super().__init__(engine, scope, redactor)
-        self._in_scope = scope.condition("items")
+    _scoped_table = "items"
 
     def iter_export(self) -> Iterator[dict[str, Any]]:
         """Every item in scope that has not expired, as JSON values, in the order of its last version."""
@@ -283,6 +281,8 @@ Row = dict[str, Any]
 class SyncedItems(StorePart):
     """Items of one scope."""
 
+    _scoped_table = "items"
+
     def __init__(
         self,
         engine: Engine,
@@ -300,7 +300,7 @@ class SyncedItems(StorePart):
         with self._engine.writing() as connection:
             connection.execute(
                 "INSERT INTO item_versions (item_id, written_at, run) SELECT item_id, max(updated_at), ?"
-                f" FROM memory_items AS items WHERE {self._scope.condition('items')} AND NOT EXISTS"
+                f" FROM memory_items AS items WHERE {self._in_scope} AND NOT EXISTS"
                 " (SELECT 1 FROM item_versions v WHERE v.item_id = items.item_id AND v.changed = 0) GROUP BY item_id"
                 " ON CONFLICT (item_id) DO UPDATE SET written_at = excluded.written_at, gone = 0, changed = 0,"
                 " run = excluded.run, bundle = ''",
@@ -314,12 +314,11 @@ class SyncedItems(StorePart):
 
     def has_forgotten(self) -> bool:
         """Whether one of the items that changed since the last run lacks a text that was sent."""
-        with self._engine.reading() as connection:
-            found = connection.execute(
-                "SELECT 1 FROM item_versions v JOIN memory_items i ON i.item_id = v.item_id"
-                " WHERE v.changed = 1 AND v.gone = 0 AND i.value LIKE ? LIMIT 1",
-                (f"%{MARK}%",),
-            ).fetchone()
+        found = self._fetch_one(
+            "SELECT 1 FROM item_versions v JOIN memory_items i ON i.item_id = v.item_id"
+            " WHERE v.changed = 1 AND v.gone = 0 AND i.value LIKE ? LIMIT 1",
+            (f"%{MARK}%",),
+        )
         return found is not None
 
     def unsent(self, run: int, bundles: frozenset[str]) -> tuple[list[str], dict[str, float]]:
@@ -327,10 +326,9 @@ class SyncedItems(StorePart):
 
         What one of the bundles contains needs not be sent.
         """
-        with self._engine.reading() as connection:
-            rows = connection.execute(
-                "SELECT item_id, gone, written_at, bundle FROM item_versions WHERE run > ? ORDER BY rowid", (run,)
-            ).fetchall()
+        rows = self._fetch_all(
+            "SELECT item_id, gone, written_at, bundle FROM item_versions WHERE run > ? ORDER BY rowid", (run,)
+        )
         unsent = [row for row in rows if row[3] not in bundles]
         return [row[0] for row in unsent if not row[1]], {row[0]: row[2] for row in unsent if row[1]}
 
@@ -384,8 +382,7 @@ class SyncedItems(StorePart):
         item_id, bundle = self._stored_names([item_id, bundle])
         with self._engine.writing() as connection:
             (written,) = connection.execute(
-                "SELECT max(updated_at) FROM memory_items AS items WHERE item_id = ? AND"
-                f" {self._scope.condition('items')}",
+                f"SELECT max(updated_at) FROM memory_items AS items WHERE item_id = ? AND {self._in_scope}",
                 (item_id, *self._scope.values),
             ).fetchone()
             if written is not None and written > last_write:

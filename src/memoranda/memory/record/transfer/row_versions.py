@@ -228,15 +228,13 @@ class RowVersions(StorePart):
 
     def session_of(self, key: str) -> str | None:
         """The id here of a session with a key: "" if it was deleted, None if the key is unknown."""
-        with self._engine.reading() as connection:
-            row = connection.execute("SELECT session_id FROM session_keys WHERE key = ?", (key,)).fetchone()
+        row = self._fetch_one("SELECT session_id FROM session_keys WHERE key = ?", (key,))
         return None if row is None else str(row[0])
 
     def keys_of(self, session_id: str) -> list[str]:
         session_id = self._stored_name(session_id)
-        with self._engine.reading() as connection:
-            rows = connection.execute("SELECT key FROM session_keys WHERE session_id = ? ORDER BY key", (session_id,))
-            return [row[0] for row in rows]
+        rows = self._fetch_all("SELECT key FROM session_keys WHERE session_id = ? ORDER BY key", (session_id,))
+        return [row[0] for row in rows]
 
     def put_keys(self, keys: Iterable[str], session_id: str, run: int, bundle: str) -> None:
         """Name a session for all machines; an empty id says that it was deleted."""
@@ -259,11 +257,10 @@ class RowVersions(StorePart):
     def session(self, session_id: str) -> SessionVersion:
         """The version of a session; an empty one if it was never synchronised."""
         session_id = self._stored_name(session_id)
-        with self._engine.reading() as connection:
-            row = connection.execute(
-                "SELECT fields, fingerprint, parent, relation, counters FROM session_versions WHERE session_id = ?",
-                (session_id,),
-            ).fetchone()
+        row = self._fetch_one(
+            "SELECT fields, fingerprint, parent, relation, counters FROM session_versions WHERE session_id = ?",
+            (session_id,),
+        )
         if row is None:
             return SessionVersion()
         return SessionVersion(json.loads(row[0]), row[1], row[2], row[3], json.loads(row[4]) if row[4] else None)
@@ -279,31 +276,27 @@ class RowVersions(StorePart):
 
     def fingerprints(self) -> dict[str, str]:
         """The fingerprints of all sessions that were synchronised."""
-        with self._engine.reading() as connection:
-            return dict(connection.execute("SELECT session_id, fingerprint FROM session_versions").fetchall())
+        return dict(self._fetch_all("SELECT session_id, fingerprint FROM session_versions"))
 
     def children_of(self, keys: Sequence[str]) -> dict[str, str]:
         """The sessions that began as relatives of the one with these keys, and how."""
         condition, values = self._dialect.one_of("parent", keys)
-        with self._engine.reading() as connection:
-            rows = connection.execute(
-                f"SELECT session_id, relation FROM session_versions WHERE parent <> '' AND {condition}", values
-            )
-            return {row[0]: row[1] for row in rows}
+        rows = self._fetch_all(
+            f"SELECT session_id, relation FROM session_versions WHERE parent <> '' AND {condition}", values
+        )
+        return {row[0]: row[1] for row in rows}
 
     def changed_sessions(self, run: int) -> list[str]:
         """The sessions that changed after a run."""
-        with self._engine.reading() as connection:
-            rows = connection.execute("SELECT session_id FROM session_versions WHERE run > ? ORDER BY rowid", (run,))
-            return [row[0] for row in rows]
+        rows = self._fetch_all("SELECT session_id FROM session_versions WHERE run > ? ORDER BY rowid", (run,))
+        return [row[0] for row in rows]
 
     def deleted_keys(self, run: int, bundles: frozenset[str]) -> list[str]:
         """The keys of sessions that were deleted after a run, without those that one of the bundles has."""
-        with self._engine.reading() as connection:
-            rows = connection.execute(
-                "SELECT key, bundle FROM session_keys WHERE session_id = '' AND run > ? ORDER BY rowid", (run,)
-            )
-            return [key for key, bundle in rows if bundle not in bundles]
+        rows = self._fetch_all(
+            "SELECT key, bundle FROM session_keys WHERE session_id = '' AND run > ? ORDER BY rowid", (run,)
+        )
+        return [key for key, bundle in rows if bundle not in bundles]
 
 
 def put_versions(connection: Connection, session_id: str, versions: Iterable[MessageVersion]) -> None:

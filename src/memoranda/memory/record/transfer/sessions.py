@@ -160,9 +160,8 @@ class Transfer(StorePart):
         if source is not None:
             condition += " AND source = ?"
             values.append(source)
-        with self._engine.reading() as connection:
-            rows = connection.execute(f"SELECT id FROM sessions WHERE {condition} ORDER BY started_at, id", values)
-            return [row[0] for row in rows]
+        rows = self._fetch_all(f"SELECT id FROM sessions WHERE {condition} ORDER BY started_at, id", values)
+        return [row[0] for row in rows]
 
     def _export_head(self, session_id: str) -> dict[str, Any] | None:
         """A session without its messages."""

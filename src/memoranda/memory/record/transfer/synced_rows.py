@@ -120,37 +120,33 @@ class SyncedRows(StorePart):
     def fingerprints(self) -> dict[str, str]:
         """A text for each session of the scope that differs whenever one of its columns does, in order of start."""
         names = [f"length({PROMPT})" if name == "system_prompt" else name for name in FIELDS if name != TODOS]
-        with self._engine.reading() as connection:
-            rows = connection.execute(
-                f"SELECT id, last_active, message_count, own_message_count, parent_session_id, {', '.join(names)}"
-                f" FROM sessions WHERE {self._in_scope} ORDER BY started_at, id",
-                self._scope.values,
-            ).fetchall()
+        rows = self._fetch_all(
+            f"SELECT id, last_active, message_count, own_message_count, parent_session_id, {', '.join(names)}"
+            f" FROM sessions WHERE {self._in_scope} ORDER BY started_at, id",
+            self._scope.values,
+        )
         return {row[0]: sha256(repr(tuple(row)).encode("utf-8", "replace")).hexdigest()[:16] for row in rows}
 
     def changed_since(self, message_id: int, change: int) -> tuple[set[str], int]:
         """The sessions with messages or changes after these, and the last change by now."""
-        with self._engine.reading() as connection:
-            rows = connection.execute(
-                "SELECT DISTINCT session_id, 0 FROM messages WHERE id > ?"
-                " UNION ALL SELECT session_id, max(seq) FROM changes WHERE seq > ? GROUP BY session_id",
-                (message_id, change),
-            ).fetchall()
+        rows = self._fetch_all(
+            "SELECT DISTINCT session_id, 0 FROM messages WHERE id > ?"
+            " UNION ALL SELECT session_id, max(seq) FROM changes WHERE seq > ? GROUP BY session_id",
+            (message_id, change),
+        )
         return {row[0] for row in rows}, max((row[1] for row in rows), default=0) or change
 
     def is_taken(self, session_id: str) -> bool:
         """Whether any user has a session with this id."""
         session_id = self._stored_name(session_id)
-        with self._engine.reading() as connection:
-            return connection.execute("SELECT 1 FROM sessions WHERE id = ?", (session_id,)).fetchone() is not None
+        return self._fetch_one("SELECT 1 FROM sessions WHERE id = ?", (session_id,)) is not None
 
     def external_ids(self, session_id: str) -> set[str]:
         session_id = self._stored_name(session_id)
-        with self._engine.reading() as connection:
-            rows = connection.execute(
-                "SELECT external_id FROM messages WHERE session_id = ? AND external_id IS NOT NULL", (session_id,)
-            )
-            return {row[0] for row in rows}
+        rows = self._fetch_all(
+            "SELECT external_id FROM messages WHERE session_id = ? AND external_id IS NOT NULL", (session_id,)
+        )
+        return {row[0] for row in rows}
 
     def add_session(self, session_id: str, head: Mapping[str, Any], keys: Sequence[str], run: int, bundle: str) -> None:
         """Add a session without messages and without relatives, with the keys by which other machines know it."""
@@ -236,11 +232,10 @@ class SyncedRows(StorePart):
     def title_holder(self, title: str, session_id: str) -> tuple[str, float] | None:
         """Another session with this title: its id and start."""
         session_id = self._stored_name(session_id)
-        with self._engine.reading() as connection:
-            row = connection.execute(
-                f"SELECT id, started_at FROM sessions WHERE title = ? AND id <> ? AND {self._in_scope}",
-                (tidy(title), session_id, *self._scope.values),
-            ).fetchone()
+        row = self._fetch_one(
+            f"SELECT id, started_at FROM sessions WHERE title = ? AND id <> ? AND {self._in_scope}",
+            (tidy(title), session_id, *self._scope.values),
+        )
         return None if row is None else (row[0], row[1])
 
     def set_title(self, session_id: str, title: str | None) -> None:
