@@ -23,7 +23,7 @@ class TestNewestServer(StoreContract):
 
     @pytest.fixture
     def store(self, server: Server, used_url: str) -> Iterator[SessionStore]:
-        """A store whose tables have been emptied, which takes a third of the time that creating them does."""
+        """A store whose tables have been emptied, which takes a seventh of the time that creating them does."""
         with open_store(used_url) as opened:
             yield opened
         server.empty_tables(used_url)
