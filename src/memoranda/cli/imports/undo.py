@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
@@ -78,12 +79,8 @@ def command(import_id: str | None, dry_run: bool, yes: bool) -> None:
 
 
 def _list(invocation: Invocation) -> None:
-    with open_home(invocation) as memory:
-        history = ImportHistory(memory.home.root, memory.sessions)
-        try:
-            imports = history.imports()
-        finally:
-            history.close()
+    with open_home(invocation) as memory, closing(ImportHistory(memory.home.root, memory.sessions)) as history:
+        imports = history.imports()
     lines = [_import_line(logged) for logged in imports] or ["Nothing was imported into this home yet."]
     if any(logged.undone is None for logged in imports):
         lines += ["", "Undo one of them with 'memoranda import undo ID'."]

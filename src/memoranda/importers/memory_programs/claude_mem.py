@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.importers.notes import note, notes_of
-from memoranda.importers.reader_protocol import ImportItem, Problem, ReadEvent, Skipped
-from memoranda.importers.source_databases import database_at, open_database, rows, tables
+from memoranda.importers.reader_protocol import ImportItem, ReadEvent, Skipped
+from memoranda.importers.source_databases import database_at, read_database, rows, tables
 
 _PROGRAM = "claude-mem"
 _FILE = "claude-mem.db"
@@ -42,19 +42,17 @@ class ClaudeMem:
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """Yield the observations, then the summaries, each by project and time."""
-        try:
-            with open_database(item.file) as connection:
-                found = tables(connection)
-                if not any(table in found for table in _KINDS):
-                    yield Problem(item.file, None, "not a database of claude-mem", unread=True)
-                for table, texts in _KINDS.items():
-                    if {"id", "project", "created_at_epoch"} <= found.get(table, set()):
-                        yield from _read_table(connection, table, texts, found[table])
-                if "user_prompts" in found:
-                    (prompts,) = connection.execute("SELECT count(*) FROM user_prompts").fetchone()
-                    yield from (Skipped("prompt, which Claude Code has") for _ in range(min(prompts, 1_000_000)))
-        except OSError as error:
-            yield Problem(item.file, None, str(error), unread=True)
+        return read_database(item, _PROGRAM, dict.fromkeys(_KINDS, ("id",)), _read)
+
+
+def _read(connection: sqlite3.Connection) -> Iterator[ReadEvent]:
+    found = tables(connection)
+    for table, texts in _KINDS.items():
+        if {"id", "project", "created_at_epoch"} <= found.get(table, set()):
+            yield from _read_table(connection, table, texts, found[table])
+    if "user_prompts" in found:
+        (prompts,) = connection.execute("SELECT count(*) FROM user_prompts").fetchone()
+        yield from (Skipped("prompt, which Claude Code has") for _ in range(min(prompts, 1_000_000)))
 
 
 def _read_table(

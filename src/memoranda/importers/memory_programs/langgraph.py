@@ -13,6 +13,7 @@ import sqlite3
 import struct
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,7 +36,7 @@ from memoranda.importers.reader_protocol import (
     ReadEvent,
     Skipped,
 )
-from memoranda.importers.source_databases import find_databases, open_database, rows, tables
+from memoranda.importers.source_databases import find_databases, read_database, rows, tables
 from memoranda.importers.source_files import MAX_LINE_BYTES
 from memoranda.memory.checkpoints.schema import Serialized
 from memoranda.memory.checkpoints.store import CheckpointKey, StoredCheckpoint, Write
@@ -59,6 +60,7 @@ _MAPS = {0xDE: 2, 0xDF: 4}
 _EXTENSIONS = {0xC7: 1, 0xC8: 2, 0xC9: 4}
 _FIXED_EXTENSIONS = {0xD4: 1, 0xD5: 2, 0xD6: 4, 0xD7: 8, 0xD8: 16}
 _PROGRAM = "langgraph"
+_TABLES = {"checkpoints": {"thread_id", "checkpoint", "type"}, "store": {"prefix", "key", "value"}}
 _CHECKPOINTS = (
     "SELECT checkpoint_id, type, length(checkpoint), checkpoint, {parent}, metadata FROM checkpoints"
     " WHERE thread_id = ? AND checkpoint_ns = ? ORDER BY checkpoint_id"
@@ -83,19 +85,15 @@ class LangGraph:
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """Yield the threads and the items of a database."""
-        try:
-            with open_database(item.file) as connection:
-                found = tables(connection)
-                has_threads = {"thread_id", "checkpoint", "type"} <= found.get("checkpoints", set())
-                has_items = {"prefix", "key", "value"} <= found.get("store", set())
-                if has_threads:
-                    yield from _read_threads(item, connection, found)
-                if has_items:
-                    yield from _read_items(item, connection, found["store"])
-                if not has_threads and not has_items:
-                    yield Problem(item.file, None, "not a database of LangGraph", unread=True)
-        except OSError as error:
-            yield Problem(item.file, None, str(error), unread=True)
+        return read_database(item, "LangGraph", _TABLES, partial(_read, item))
+
+
+def _read(item: ImportItem, connection: sqlite3.Connection) -> Iterator[ReadEvent]:
+    found = tables(connection)
+    if found.get("checkpoints", set()) >= _TABLES["checkpoints"]:
+        yield from _read_threads(item, connection, found)
+    if found.get("store", set()) >= _TABLES["store"]:
+        yield from _read_items(item, connection, found["store"])
 
 
 class Checkpoint(NamedTuple):
