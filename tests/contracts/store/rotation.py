@@ -365,11 +365,11 @@ class RotationContract:
         for name in ("a", "b"):
             whole = store.rotation.live_context(name)
             spoken = store.rotation.spoken_context(name, 0, 100)
-            assert [(one.id, one.is_summary) for one in spoken] == [(one.id, one.is_summary) for one in whole]
             for one, full in zip(spoken, whole, strict=True):
-                assert {key: value for key, value in one.message.items() if value is not None} == full.message
+                assert (one["id"], bool(one["is_summary"])) == (full.id, full.is_summary)
+                assert full.message == {name: one[name] for name in full.message}
             assert store.rotation.spoken_context(name, 0, 2) == spoken[-2:]
-            assert store.rotation.spoken_context(name, spoken[0].id, 100) == spoken[1:]
+            assert store.rotation.spoken_context(name, spoken[0]["id"], 100) == spoken[1:]
 
     def test_a_title_of_any_length_is_numbered(self, store: SessionStore) -> None:
         """This is true over several continuations, and if other sessions already have numbered titles."""

@@ -62,7 +62,7 @@ class SessionRecord:
         """The messages that are sent to the model."""
         return self.db.live_context(self.id) if self.exists else []
 
-    def spoken_context(self, after: int, limit: int) -> "list[LiveMessage]":
+    def spoken_context(self, after: int, limit: int) -> list[dict[str, Any]]:
         """The newest messages that are sent to the model as `Rotation.spoken_context` reads them."""
         return self.db.rotation.spoken_context(self.id, after, limit) if self.exists else []
 

@@ -31,7 +31,6 @@ from memoranda.support.tool import facts_of
 if TYPE_CHECKING:
     from memoranda.agent.review.evidence import UserEvidence
     from memoranda.api.session_parts.record import SessionRecord
-    from memoranda.memory.record.rotation import LiveMessage
 
 _log = logging.getLogger(__name__)
 
@@ -142,22 +141,21 @@ class _ReadContext:
         self._names: dict[str, str] = {}
         self._evidence: UserEvidence | None = None
 
-    def add(self, context: "Sequence[LiveMessage]", trusted: Collection[str]) -> None:
+    def add(self, context: Sequence[dict[str, Any]], trusted: Collection[str]) -> None:
         """Read further messages of the context."""
-        for live in context:
-            self.size, self.last_id = self.size + 1, live.id
-            message = live.message
-            for call in message.get("tool_calls") or ():
+        for message in context:
+            self.size, self.last_id = self.size + 1, message["id"]
+            for call in message["tool_calls"] or ():
                 self._names |= _name_of_call(call)
-            if message["role"] == "user" and not live.is_summary:
-                self.user_texts.append(_text_of(message.get("content")))
-                self.user_message = live.id
+            if message["role"] == "user" and not message["is_summary"]:
+                self.user_texts.append(_text_of(message["content"]))
+                self.user_message = message["id"]
                 self.older.extend(self.latest)
                 self.latest, self._evidence = [], None
             elif message["role"] == "tool":
-                name = message.get("tool_name") or self._names.get(str(message.get("tool_call_id")), "") or "a tool"
+                name = message["tool_name"] or self._names.get(str(message["tool_call_id"]), "") or "a tool"
                 if name not in trusted and facts_of(name).words != "report":
-                    self.latest.append(_ToolResult(str(name), _text_of(message.get("content"))))
+                    self.latest.append(_ToolResult(str(name), _text_of(message["content"])))
 
     def supports(self, texts: Sequence[str]) -> bool:
         """Whether the user's own words support all texts."""

@@ -39,9 +39,7 @@ from memoranda.support.shorten import shorten_end
 # The columns that a session inherits from the one it continues or branches from.
 _INHERITED = ("source", "user_id", "model", "model_config", "billing_provider", "billing_base_url", "billing_mode",
               "archived", "project", "extra")  # fmt: skip
-_SPOKEN_COLUMNS = read_columns(
-    ("id", "role", "content", "content_format", "tool_calls", "tool_call_id", "tool_name", "is_summary")
-)
+_SPOKEN = ("id", "role", "is_summary", "tool_call_id", "tool_name", "tool_calls", "content", "content_format")
 # The keys of what is stored with a whole conversation.
 _NOTES = "compression_notes"
 REPLACED = "replaced_messages"
@@ -139,26 +137,18 @@ class Rotation(StorePart):
             for message in self._messages.get_messages(session_id)
         ]
 
-    def spoken_context(self, session_id: str, after: int, limit: int) -> list[LiveMessage]:
+    def spoken_context(self, session_id: str, after: int, limit: int) -> list[Message]:
         """The newest messages of a context after one of them, in order, with only who said what: quick to read."""
         statement = (
-            f"SELECT {_SPOKEN_COLUMNS} FROM messages m JOIN sessions ON sessions.id = m.session_id {JOIN_ORIGINAL}"
-            f" WHERE {self._in_scope} AND m.session_id = ? AND m.id > ? AND m.active = 1 ORDER BY m.id DESC LIMIT ?"
+            f"SELECT {read_columns(_SPOKEN)} FROM messages m JOIN sessions ON sessions.id = m.session_id"
+            f" {JOIN_ORIGINAL} WHERE {self._in_scope} AND m.session_id = ? AND m.id > ? AND m.active = 1"
+            " ORDER BY m.id DESC LIMIT ?"
         )
         (rows,) = self._read_at_once((statement, (*self._scope.values, self._stored_name(session_id), after, limit)))
         return [
-            LiveMessage(
-                number,
-                {
-                    "role": role,
-                    "content": decode_content(content, content_format),
-                    "tool_calls": calls and decode_json(calls),
-                    "tool_call_id": call_id,
-                    "tool_name": tool,
-                },
-                is_summary=bool(is_summary),
-            )
-            for number, role, content, content_format, calls, call_id, tool, is_summary in reversed(rows)
+            dict(zip(_SPOKEN, row, strict=True))
+            | {"content": decode_content(*row[-2:]), "tool_calls": row[-3] and decode_json(row[-3])}
+            for row in reversed(rows)
         ]
 
     def take_compression_lease(
