@@ -36,10 +36,7 @@ def _logged_in(viewer: RunningViewer, browser: "Browser", *, scripts: bool) -> "
     problems: list[str] = []
     context.on("console", lambda message: problems.append(message.text))
     context.on("weberror", lambda error: problems.append(str(error.error)))
-    page = context.new_page()
-    page.goto(viewer.login_url())
-    page.goto(f"{viewer.url}/view/memory")
-    page.close()
+    context.request.get(viewer.login_url())
     yield context
     context.close()
     # A page that shows a refusal has its status, which the console notes.
@@ -68,6 +65,7 @@ def test_an_edit_is_undone(viewer: RunningViewer, browser: "Browser", scripts: b
         page.get_by_text("Undone as change 3").wait_for()
         assert curated.entries("memory") == (JENKINS,)
         page.get_by_role("link", name="History").click()
+        page.wait_for_url("**/view/memory/history")
         assert page.locator(".changes > li").count() == 3
         page.get_by_role("button", name="Undo change 3").click()
         assert curated.entries("memory") == (GITLAB,)
