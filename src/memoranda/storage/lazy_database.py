@@ -5,10 +5,10 @@ has a schema of its own with a version of its own. The components that use a fil
 to it, as they share those to a server.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memoranda.errors import ConfigError
 from memoranda.storage.engine import Engine
@@ -86,6 +86,13 @@ class LazyDatabase:
             if self._engine is None:
                 self._engine = self._open()
             return self._engine
+
+    def fetch_all(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        """The rows of one statement, of all users; none while there is no database, and none is created."""
+        if not self.exists():
+            return []
+        with self.open().reading() as connection:
+            return connection.execute(statement, values).fetchall()
 
     def close(self) -> None:
         with self._opening:

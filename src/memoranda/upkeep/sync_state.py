@@ -91,10 +91,7 @@ class SyncState:
 
     def exists(self) -> bool:
         """Whether this home was ever synchronised."""
-        if not self._file.exists():
-            return False
-        with self._file.open().reading() as connection:
-            return connection.execute("SELECT 1 FROM sync_state LIMIT 1").fetchone() is not None
+        return bool(self._file.fetch_all("SELECT 1 FROM sync_state LIMIT 1"))
 
     def read(self) -> "SyncTables":
         return SyncTables(self._file.open())

@@ -167,12 +167,9 @@ class ReviewSchedule:
 
     def history(self, limit: int = 20) -> list[PastReview]:
         """The latest reviews, newest first."""
-        if not self._file.exists():
-            return []
-        with self._file.open().reading() as connection:
-            rows = connection.execute(
-                "SELECT session_id, user_id, state, created, result FROM reviews ORDER BY id DESC LIMIT ?", (limit,)
-            ).fetchall()
+        rows = self._file.fetch_all(
+            "SELECT session_id, user_id, state, created, result FROM reviews ORDER BY id DESC LIMIT ?", (limit,)
+        )
         return [PastReview(session_id, user or None, state, at, result) for session_id, user, state, at, result in rows]
 
     def close(self) -> None:

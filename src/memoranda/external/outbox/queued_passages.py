@@ -68,10 +68,11 @@ class QueuedPassages:
         changed = 0
         with closing(self._feed()) as feed:
             for row, content, _ in list(self._matching(feed, matcher)):
-                if keep_removals and _is_removal(row.kind, content):
+                is_write = row.kind == _DROPPED
+                if keep_removals and is_write and content is not None and content["args"].get("action") == "remove":
                     continue
                 changed += 1
-                if row.kind == _DROPPED or content is None:
+                if is_write or content is None:
                     self._remove(feed, [row])
                 else:
                     feed.everyone().feed.notifications.replace(row, content)
@@ -137,10 +138,6 @@ class QueuedPassages:
             lease = connection.execute("SELECT owner, until FROM jobs WHERE notification = ?", (row.id,)).fetchone()
         owner, until = lease or (None, None)
         return bool(owner and until and until > time.time() and not has_ended(owner.rpartition("-")[0]))
-
-
-def _is_removal(kind: str, content: Any) -> bool:
-    return kind == _DROPPED and isinstance(content, dict) and content["args"].get("action") == "remove"
 
 
 def _without(payload: str, matcher: TextMatcher) -> tuple[Any, int]:

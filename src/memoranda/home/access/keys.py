@@ -80,10 +80,7 @@ class ApiKeys:
 
     def list_keys(self) -> list[ApiKey]:
         """All keys, the oldest first, with those that were revoked or have expired."""
-        if not self._database.exists():
-            return []
-        with self._database.open().reading() as connection:
-            rows = connection.execute(f"SELECT {_COLUMNS} FROM api_keys ORDER BY created_at, id").fetchall()
+        rows = self._database.fetch_all(f"SELECT {_COLUMNS} FROM api_keys ORDER BY created_at, id")
         return [_read_row(row) for row in rows]
 
     def exist(self) -> bool:
@@ -103,12 +100,10 @@ class ApiKeys:
     def find(self, token: str) -> ApiKey | None:
         """The valid key with this secret form; None if there is none. Notes that the key is used now."""
         match = _KEY.fullmatch(token)
-        if match is None or not self._database.exists():
+        if match is None:
             return None
-        with self._database.open().reading() as connection:
-            row = connection.execute(
-                f"SELECT {_COLUMNS}, secret_hash FROM api_keys WHERE id = ?", (match[1],)
-            ).fetchone()
+        rows = self._database.fetch_all(f"SELECT {_COLUMNS}, secret_hash FROM api_keys WHERE id = ?", (match[1],))
+        row = next(iter(rows), None)
         # A hash is compared even for an unknown id, so that the time of the answer says nothing.
         expected = "" if row is None else str(row[-1])
         if not hmac.compare_digest(expected.encode(), _hash(token).encode()) or row is None:
@@ -117,21 +112,14 @@ class ApiKeys:
         if not key.is_valid(now):
             return None
         if now - (key.last_used_at or 0.0) >= _LAST_USE_SECONDS:
-            self._note_use(key.id, now)
+            with self._database.open().writing() as connection:
+                connection.execute("UPDATE api_keys SET last_used_at = ? WHERE id = ?", (now, key.id))
         return key
 
     def find_by_id(self, key_id: str) -> ApiKey | None:
         """The valid key with this id, for a token that stands for it."""
-        if not self._database.exists():
-            return None
-        with self._database.open().reading() as connection:
-            row = connection.execute(f"SELECT {_COLUMNS} FROM api_keys WHERE id = ?", (key_id,)).fetchone()
-        key = None if row is None else _read_row(row)
-        return key if key is not None and key.is_valid(time.time()) else None
-
-    def _note_use(self, key_id: str, now: float) -> None:
-        with self._database.open().writing() as connection:
-            connection.execute("UPDATE api_keys SET last_used_at = ? WHERE id = ?", (now, key_id))
+        rows = self._database.fetch_all(f"SELECT {_COLUMNS} FROM api_keys WHERE id = ?", (key_id,))
+        return next((key for key in map(_read_row, rows) if key.is_valid(time.time())), None)
 
 
 def _hash(token: str) -> str:

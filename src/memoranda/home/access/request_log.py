@@ -43,19 +43,16 @@ class AuditLog:
         self, *, tenant: str | None = None, user: str | None = None, before: int | None = None, limit: int = 50
     ) -> list[AuditEntry]:
         """The latest entries, newest first: of all tenants or one, of all users or one, before an entry's id."""
-        if not self._database.exists():
-            return []
         conditions, values = ["1 = 1"], list[object]()
         for condition, value in (("tenant = ?", tenant), ("user_id = ?", user), ("id < ?", before)):
             if value is not None:
                 conditions.append(condition)
                 values.append(value)
-        with self._database.open().reading() as connection:
-            rows = connection.execute(
-                "SELECT id, at, key_id, tenant, user_id, action, subject, request_id FROM audit_log"
-                f" WHERE {' AND '.join(conditions)} ORDER BY id DESC LIMIT ?",
-                (*values, limit),
-            ).fetchall()
+        rows = self._database.fetch_all(
+            "SELECT id, at, key_id, tenant, user_id, action, subject, request_id FROM audit_log"
+            f" WHERE {' AND '.join(conditions)} ORDER BY id DESC LIMIT ?",
+            (*values, limit),
+        )
         return [AuditEntry(*row) for row in rows]
 
 
@@ -81,14 +78,11 @@ class Answers:
 
     def find(self, token: str) -> StoredAnswer | None:
         """The answer that was stored for a token within a day."""
-        if not self._database.exists():
-            return None
-        with self._database.open().reading() as connection:
-            row = connection.execute(
-                "SELECT fingerprint, status, body FROM answers WHERE token = ? AND at > ?",
-                (token, time.time() - KEEP_SECONDS),
-            ).fetchone()
-        return None if row is None else StoredAnswer(row[0], int(row[1]), row[2])
+        rows = self._database.fetch_all(
+            "SELECT fingerprint, status, body FROM answers WHERE token = ? AND at > ?",
+            (token, time.time() - KEEP_SECONDS),
+        )
+        return next((StoredAnswer(mark, int(status), body) for mark, status, body in rows), None)
 
     def store(self, token: str, answer: StoredAnswer) -> bool:
         """Store an answer; False if a request at the same time stored one first. Deletes old ones now and then."""

@@ -22,7 +22,6 @@ _BATCH_SIZE = 500
 _STEP_MESSAGES = 200
 _STEP_SESSIONS = 20
 _PAUSE = 0.005
-# Nothing can be recorded while the file is rewritten, and a writer waits ten seconds.
 
 
 class Deletion(StorePart):

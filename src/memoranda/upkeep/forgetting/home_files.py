@@ -96,7 +96,8 @@ class HomeFiles:
     def _files(self) -> Iterator[tuple[Path, str]]:
         for path in walk(self._root):
             name = path.relative_to(self._root).as_posix()
-            if _OWNED.fullmatch(name) or not self._scope.owns(path) or _is_companion(name):
+            is_companion = name.endswith((*COMPANIONS, ".zip")) and _DAMAGED not in name
+            if _OWNED.fullmatch(name) or not self._scope.owns(path) or is_companion:
                 continue
             if self._areas is not None and _area(name) not in self._areas:
                 continue
@@ -108,10 +109,6 @@ class HomeFiles:
         if parts[0] != "skills":
             return nullcontext()
         return SkillStore(self._root.joinpath(*parts[: 3 if parts[1] == ".users" else 1])).exclusive()
-
-
-def _is_companion(name: str) -> bool:
-    return name.endswith((*COMPANIONS, ".zip")) and _DAMAGED not in name
 
 
 def _treatment(name: str) -> tuple[Action, str]:

@@ -1,7 +1,7 @@
 """Plans a migration from OpenClaw, runs the plan step by step, and reports it as JSON and as text."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
 from datetime import UTC, datetime
@@ -119,21 +119,13 @@ def plan_migration(installation: Installation, home: MigrationTarget, options: M
     )
 
 
-def run_migration(
-    planned: MigrationPlan,
-    home: MigrationTarget,
-    directory: Path,
-    on_step: Callable[[MigrationStep], None] = lambda step: None,
-) -> MigrationPlan:
+def run_migration(planned: MigrationPlan, home: MigrationTarget, directory: Path) -> MigrationPlan:
     """Run the planned steps and return them with their results; a step that fails does not stop the others.
 
     The caller holds the `migration_lock`.
     """
     history = MigrationHistory(home.root)
-    steps = []
-    for step in planned.steps:
-        steps.append(_run_step(step, home, history, directory) if step.work is not None else step)
-        on_step(steps[-1])
+    steps = (step if step.work is None else _run_step(step, home, history, directory) for step in planned.steps)
     return replace(planned, steps=tuple(steps))
 
 
