@@ -83,7 +83,7 @@ def entries(transport: Transport, target: Target) -> tuple[str, ...]:
 
 
 def get(transport: Transport, key: str) -> str | None:
-    """The value of a keyed entry of any memory."""
+    """The value of a keyed entry of the user's profile or the agent's notes."""
     return cast("str | None", transport.read("GET", "/v1/memory/value", key=key)["value"])
 
 

@@ -201,7 +201,7 @@ class MemoryStore:
         return tuple(entry.visible_text for entry in self.view(target).entries if entry.text not in expired)
 
     def get(self, key: str) -> str | None:
-        """The value of a keyed entry such as "time zone: Europe/Berlin", wherever it is; None if there is none."""
+        """The value of a keyed entry such as "time zone: Europe/Berlin"; that of the current project comes first."""
         values = (value_of(self.valid_entries(target), key) for target in reversed(self.targets()))
         return next((value for value in values if value is not None), None)
 
