@@ -31,7 +31,7 @@ _IS_REQUIRED = bool(os.environ.get("MEMORANDA_TEST_POSTGRES"))
 _OLD_SERVER = Path(os.environ.get("MEMORANDA_TEST_POSTGRES") or "/usr/lib/postgresql/15/bin")
 # Nothing here must survive a power cut. Many tests at once need many connections.
 FAST_SETTINGS = {
-    "fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "300",
+    "fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "500",
     "shared_buffers": "64MB", "autovacuum": "off", "max_wal_size": "256MB",
     "log_min_messages": "fatal",
 }  # fmt: skip
