@@ -4,7 +4,7 @@ A search first selects the sessions whose messages have the most weight, out of 
 """
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from heapq import nlargest
@@ -427,18 +427,18 @@ class IndexReader:
     def _in_order(self, view: IndexView, pattern: Pattern, among: DocSet, limit: int | None = None) -> DocSet:
         """Those of the documents that match, at least the newest `limit`."""
         rest = intersection(view.match(pattern, in_order=False), among)
-        if not has_phrase(pattern):
-            return rest
+        if limit is None or not has_phrase(pattern):
+            return self._keep_in_order(view, pattern, rest)
         found = DocSet()
         size, seen, count = _COMPARED_AT_ONCE, 0, 0
-        while rest and (limit is None or count < limit):
-            some = from_docs(newest(rest, size))
+        while rest and count < limit:
+            some = rest if count_docs(rest) <= size else from_docs(newest(rest, size))
             rest = difference(rest, some)
             found = union([found, self._keep_in_order(view, pattern, some)])
             seen, count = seen + size, count_docs(found)
             # Those that are still wanted are likely to be among so many.
-            likely = (seen if limit is None else limit - count) * seen // max(count, 1)
-            size = min(4 * seen, _MAX_AT_ONCE, _COMPARED_AT_ONCE + likely)
+            likely = (limit - count) * seen // max(count, 1)
+            size = min(4 * seen, _COMPARED_AT_ONCE + likely)
         return found
 
     def _keep_in_order(self, view: IndexView, pattern: Pattern, docs: DocSet) -> DocSet:
@@ -448,9 +448,7 @@ class IndexReader:
         match pattern:
             case Phrase():
                 with_words = intersection(view.match(pattern, in_order=False), docs)
-                rows = view.rows(newest(view.keep_in_sequence(pattern.tokens, with_words)))
-                texts = read_texts(rows.values(), self._feed.messages_by_id, self.sessions)
-                return from_docs(doc for doc, row in rows.items() if row in texts and is_in_order(texts[row], pattern))
+                return from_docs(self._with_phrase(view, pattern, view.keep_in_sequence(pattern.tokens, with_words)))
             case And(parts):
                 for part in sorted(parts, key=has_phrase):
                     docs = self._keep_in_order(view, part, docs)
@@ -463,6 +461,14 @@ class IndexReader:
             case Without(keep, drop):
                 kept = self._keep_in_order(view, keep, docs)
                 return difference(kept, self._keep_in_order(view, drop, kept))
+
+    def _with_phrase(self, view: IndexView, phrase: Phrase, docs: DocSet) -> Iterator[int]:
+        """Those of the documents whose texts have a phrase; not all texts are in memory at once."""
+        rest = newest(docs)
+        while some := list(islice(rest, _COMPARED_AT_ONCE)):
+            rows = view.rows(some)
+            texts = read_texts(rows.values(), self._feed.messages_by_id, self.sessions)
+            yield from (doc for doc, row in rows.items() if row in texts and is_in_order(texts[row], phrase))
 
     def _matching(self, view: IndexView, pattern: Pattern, filters: Filters, limit: int) -> list[Posting]:
         """The documents of one view that match, newest first."""
