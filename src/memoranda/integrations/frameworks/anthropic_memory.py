@@ -8,17 +8,10 @@ Needs the package anthropic (extra `anthropic`). `memory_directory.memory_tool` 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from anthropic import BaseModel
 from anthropic.lib.tools import ToolError
 from anthropic.tools.memory import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool
-from anthropic.types.beta import (
-    BetaCacheControlEphemeralParam,
-    BetaMemoryTool20250818CreateCommand,
-    BetaMemoryTool20250818DeleteCommand,
-    BetaMemoryTool20250818InsertCommand,
-    BetaMemoryTool20250818RenameCommand,
-    BetaMemoryTool20250818StrReplaceCommand,
-    BetaMemoryTool20250818ViewCommand,
-)
+from anthropic.types.beta import BetaCacheControlEphemeralParam
 
 from memoranda.errors import MemorandaError
 from memoranda.integrations.frameworks import blocking_calls
@@ -47,23 +40,10 @@ class MemorandaMemoryTool(BetaAbstractMemoryTool):
         """Answer a call, whatever its arguments are; raises ToolError with what the model should know."""
         return _answer(self.directory, input)
 
-    def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
-        return _answer(self.directory, command.to_dict())
+    def _run(self, command: BaseModel) -> str:
+        return self.call(command.to_dict())
 
-    def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
-        return _answer(self.directory, command.to_dict())
-
-    def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
-        return _answer(self.directory, command.to_dict())
-
-    def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
-        return _answer(self.directory, command.to_dict())
-
-    def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
-        return _answer(self.directory, command.to_dict())
-
-    def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
-        return _answer(self.directory, command.to_dict())
+    view = create = str_replace = insert = delete = rename = _run
 
     def clear_all_memory(self) -> str:
         """Delete every file; each deletion can be undone."""
@@ -89,23 +69,10 @@ class AsyncMemorandaMemoryTool(BetaAsyncAbstractMemoryTool):
         """Answer a call, whatever its arguments are; raises ToolError with what the model should know."""
         return await blocking_calls.run_to_end(_answer, self.directory, input)
 
-    async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
+    async def _run(self, command: BaseModel) -> str:
         return await self.call(command.to_dict())
 
-    async def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
-        return await self.call(command.to_dict())
-
-    async def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
-        return await self.call(command.to_dict())
-
-    async def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
-        return await self.call(command.to_dict())
-
-    async def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
-        return await self.call(command.to_dict())
-
-    async def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
-        return await self.call(command.to_dict())
+    view = create = str_replace = insert = delete = rename = _run
 
     async def clear_all_memory(self) -> str:
         """Delete every file; each deletion can be undone."""
