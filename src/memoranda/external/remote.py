@@ -21,7 +21,7 @@ import random
 import re
 import time
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 from memoranda.errors import PermanentProviderError, ProviderError, TemporaryProviderError
@@ -44,6 +44,7 @@ _JSON = "application/json"
 _FIRST_PAUSE = 0.2
 _MAX_RETRIES = 2
 _NOTHING: Mapping[str, Any] = {}
+_Result = TypeVar("_Result")
 
 
 class CircuitBreaker:
@@ -73,6 +74,21 @@ class CircuitBreaker:
                 return False
             self._probing = True
             return True
+
+    def run(self, call: Callable[[], _Result], service: str) -> _Result:
+        """The result of a call, whose outcome is counted; raises TemporaryProviderError while none is allowed."""
+        if not self.allow():
+            seconds = self.seconds_left
+            raise TemporaryProviderError(
+                f"{service} keeps failing, and is asked again in {seconds:.0f} seconds.", seconds
+            )
+        try:
+            result = call()
+        except BaseException as error:
+            self.failed(error.retry_after if isinstance(error, TemporaryProviderError) else None)
+            raise
+        self.succeeded()
+        return result
 
     def succeeded(self) -> None:
         with self._lock:
@@ -143,18 +159,9 @@ class RemoteClient:
 
         A service that is down therefore costs a few deadlines and not one per turn.
         """
-        if not self._breaker.allow():
-            seconds = self._breaker.seconds_left
-            raise TemporaryProviderError(
-                f"{self._address.host} keeps failing, and is asked again in {seconds:.0f} seconds.", seconds
-            )
-        try:
-            answer = self.request(method, path, body, retry_safe=True, **options)
-        except BaseException as error:
-            self._breaker.failed(error.retry_after if isinstance(error, TemporaryProviderError) else None)
-            raise
-        self._breaker.succeeded()
-        return answer
+        return self._breaker.run(
+            lambda: self.request(method, path, body, retry_safe=True, **options), self._address.host
+        )
 
     def request(
         self,

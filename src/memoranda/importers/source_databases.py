@@ -35,12 +35,8 @@ def find_databases(path: Path, names: Collection[str], label: str) -> list[Impor
     """
     if single := database_at(path, label):
         return [single]
-    found = [database_at(item.file, label) for item in find_files(path, _may_be_database, label)]
+    found = [database_at(item.file, label) for item in find_files(path, lambda file: file.suffix in _SUFFIXES, label)]
     return [item for item in found if item is not None and _has_table(item.file, names)]
-
-
-def _may_be_database(file: Path) -> bool:
-    return file.suffix in _SUFFIXES
 
 
 def _has_table(file: Path, names: Collection[str]) -> bool:
@@ -57,7 +53,7 @@ def open_database(file: Path, invalid_text: str = "backslashreplace") -> Iterato
 
     `invalid_text` is the error handler of `bytes.decode` for text that is not UTF-8, which must not stop the reading.
     """
-    in_use = _has_live_log(file)
+    in_use = all(file.with_name(f"{file.name}{suffix}").exists() for suffix in ("-wal", "-shm"))
     # This process may have a file in use open: reading its header here would release the locks on it.
     has_log = in_use or _says_it_has_log(file)
     try:
@@ -72,10 +68,6 @@ def open_database(file: Path, invalid_text: str = "backslashreplace") -> Iterato
             yield connection
     except sqlite3.Error as error:
         raise OSError(f"not readable as a database: {error}") from error
-
-
-def _has_live_log(file: Path) -> bool:
-    return all(file.with_name(f"{file.name}{suffix}").exists() for suffix in ("-wal", "-shm"))
 
 
 def _says_it_has_log(file: Path) -> bool:

@@ -93,7 +93,8 @@ class ImportHistory:
         """Return what undoing an import would remove; writes nothing."""
         sessions = self._store.import_undo.preview(self._added(import_id))
         items, states = self._remove_items(import_id, preview=True), self._remove_states(import_id, preview=True)
-        return UndoReport(import_id, sessions, self._proposals(import_id), *items, *states)
+        proposals = find_proposals(self._curated, self._state.log.proposals(import_id))
+        return UndoReport(import_id, sessions, proposals, *items, *states)
 
     def undo(self, import_id: str) -> UndoReport:
         """Remove what an import added, and read its files again in the next import.
@@ -133,9 +134,6 @@ class ImportHistory:
         stored = self._state.log.states(import_id)
         removed = self._states.remove(stored, preview=preview)
         return removed, len(stored) - removed
-
-    def _proposals(self, import_id: str) -> UndoneProposals:
-        return find_proposals(self._curated, self._state.log.proposals(import_id))
 
     def _added(self, import_id: str) -> list[AddedMessages]:
         return [self._messages_of(part) for part in self._state.log.parts(import_id)]

@@ -57,12 +57,8 @@ def _load_library() -> Any:
     return None
 
 
-def _is_built_in(library: Any) -> bool:
-    """Whether the library is Python's own; the package has other names."""
-    return hasattr(library, "ZstdFile")
-
-
 def _open_decompressed(library: Any, stream: BinaryIO) -> BinaryIO:
-    if _is_built_in(library):
+    # Python's own library has other names than the package.
+    if hasattr(library, "ZstdFile"):
         return io.BufferedReader(library.ZstdFile(stream))
     return io.BufferedReader(library.ZstdDecompressor().stream_reader(stream, read_across_frames=True))

@@ -295,20 +295,12 @@ class VendorRecall:
 
     def live(self, search: Search, query: str, seconds: float) -> list[RecalledItem]:
         """Search now, behind the breaker. Raises ProviderError."""
-        if not self._breaker.allow():
-            pause = self._breaker.seconds_left
-            self._missed = True
-            raise TemporaryProviderError(
-                f"{self._vendor} keeps failing, and is asked again in {pause:.0f} seconds.", pause
-            )
         try:
-            items = search(query, seconds)
-        except BaseException as error:
+            items = self._breaker.run(lambda: search(query, seconds), self._vendor)
+        except BaseException:
             self._missed = True
-            self._breaker.failed(error.retry_after if isinstance(error, TemporaryProviderError) else None)
             raise
         self._missed = False
-        self._breaker.succeeded()
         return items
 
     def search_ahead(self, search: Search, query: str, seconds: float, session_id: str) -> None:

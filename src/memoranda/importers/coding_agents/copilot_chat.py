@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from memoranda.importers.chat_messages import dicts_in, get_text, text_message, tool_call_message
+from memoranda.importers.chat_messages import dicts_in, get_text, parse_timestamp, text_message, tool_call_message
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent, Skipped
 from memoranda.importers.source_files import (
     find_files,
@@ -61,9 +61,8 @@ class CopilotChat:
         name = get_text(session, "sessionId") or item.file.stem
         requests = dicts_in(session["requests"])
         model = next((found for request in reversed(requests) if (found := get_text(request, "modelId"))), None)
-        yield ImportedConversation(
-            name, get_text(session, "customTitle"), model, _directory(item), _seconds(session.get("creationDate"))
-        )
+        started_at = parse_timestamp(session.get("creationDate"))
+        yield ImportedConversation(name, get_text(session, "customTitle"), model, _directory(item), started_at)
         is_open = is_recently_changed(item.modified_at)
         for number, request in enumerate(requests):
             # An answer keeps its first version in the record, so one that may still grow is left for the next import.
@@ -109,10 +108,6 @@ def _part_text(part: dict[str, Any]) -> str:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else get_text(value, "value") or ""
-
-
-def _seconds(value: Any) -> float | None:
-    return value / 1000 if isinstance(value, int | float) and 0 < value < 1e15 else None
 
 
 def _directory(item: ImportItem) -> str | None:

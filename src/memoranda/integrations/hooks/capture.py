@@ -131,14 +131,10 @@ def record_turns(home: Home, host: str, user: str | None) -> int:
     make_private_directory(directory)
     recorded = 0
     with FileLock(directory / ".lock", _LOCK_TIMEOUT):
-        turns = list(_read_turns(waiting_turns(home.root, host), user))
-        for owner, owned_turns in groupby(sorted(turns, key=lambda turn: (turn.user or "", turn.file.name)), _user_of):
+        turns = sorted(_read_turns(waiting_turns(home.root, host), user), key=lambda turn: turn.user or "")
+        for owner, owned_turns in groupby(turns, lambda turn: turn.user):
             recorded += _record_for_user(home, host, owner, list(owned_turns))
     return recorded
-
-
-def _user_of(turn: SpooledTurn) -> str | None:
-    return turn.user
 
 
 def _read_turns(files: Iterable[Path], user: str | None) -> Iterator[SpooledTurn]:
@@ -176,7 +172,7 @@ def _parse_turn(file: Path, value: Any, user: str | None) -> SpooledTurn:
 
 
 def _record_for_user(home: Home, host: str, user: str | None, turns: Sequence[SpooledTurn]) -> int:
-    ordered = sorted(turns, key=_session_and_time)
+    ordered = sorted(turns, key=lambda turn: (turn.session_id, turn.file.name))
     with open_memory(home.base, profile=home.profile, user=user) as memory:
         try:
             with import_lock(home.root, _LOCK_TIMEOUT, store=memory.sessions):
@@ -187,10 +183,6 @@ def _record_for_user(home: Home, host: str, user: str | None, turns: Sequence[Sp
         except ImportRunningError as error:
             _log.warning("%d turns of %s wait: %s holds the import lock", len(turns), host, error.holder)
             return 0
-
-
-def _session_and_time(turn: SpooledTurn) -> tuple[str, str]:
-    return turn.session_id, turn.file.name
 
 
 def _record_session(memory: Memory, host: str, session_id: str, turns: Sequence[SpooledTurn]) -> int:

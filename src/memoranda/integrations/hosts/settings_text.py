@@ -90,7 +90,8 @@ class _TextEdit:
             return self._change_object(node, wanted)
         if isinstance(node.value, list) and isinstance(wanted, list):
             return self._change_array(node, wanted)
-        return self._replace(node, wanted)
+        replacement = self._render(wanted, self._line_indent(node.start))
+        return self._text[: node.start] + replacement + self._text[node.end :]
 
     def _change_object(self, node: Node, wanted: dict[str, Any]) -> str | None:
         members = node.members()
@@ -112,9 +113,6 @@ class _TextEdit:
         if index == len(wanted) or _starts_with(rest, wanted[index:]):
             return self._remove(node, children[index])
         return self.change(children[index].node, wanted[index])
-
-    def _replace(self, node: Node, value: Any) -> str:
-        return self._text[: node.start] + self._render(value, self._line_indent(node.start)) + self._text[node.end :]
 
     def _add(self, node: Node, key: str | None, value: Any) -> str:
         """Adds a value at the end of an object or array, laid out like the values before it."""

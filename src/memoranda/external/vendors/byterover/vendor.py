@@ -231,7 +231,8 @@ class ByteRoverVendor(Vendor):
         with self._extracting:
             if self.sent.find("extraction", key) is not None or (may_be_done and self._was_curated(key)):
                 return
-            self._curate(_with_key(text, key), session_id, _CURATE_SECONDS)
+            # The history of brv shows the key, and so that the text was curated.
+            self._curate(f"{text}\n(memoranda {key})", session_id, _CURATE_SECONDS)
             self.sent.add("extraction", key, "", session_id)
 
     def _was_curated(self, key: str) -> bool:
@@ -300,8 +301,3 @@ def _transcript(messages: Sequence[Message]) -> str:
         left -= len(line) + 1
         lines.append(line)
     return "\n".join(reversed(lines))
-
-
-def _with_key(text: str, key: str) -> str:
-    """A text with its key, by which the history of `brv` shows that it was curated."""
-    return f"{text}\n(memoranda {key})"

@@ -174,7 +174,7 @@ def _import_memory(directory: Path) -> Any:
     set_default_variable("MEM0_TELEMETRY", "False")
     set_default_variable("MEM0_DIR", str(directory))
     for name in _LOGGERS_OF_EXTRAS:
-        logging.getLogger(name).addFilter(_is_not_about_an_extra)
+        logging.getLogger(name).addFilter(lambda record: "not installed" not in record.getMessage())
     try:
         with warnings.catch_warnings():
             return importlib.import_module("mem0").Memory
@@ -182,10 +182,6 @@ def _import_memory(directory: Path) -> Any:
         raise ProviderError(
             f"Mem0's library is not installed ({error}). Install it with: pip install 'memoranda[mem0]'"
         ) from error
-
-
-def _is_not_about_an_extra(record: logging.LogRecord) -> bool:
-    return "not installed" not in record.getMessage()
 
 
 def _check_dimensions(memory: Any, config: Mapping[str, Any]) -> None:

@@ -260,7 +260,7 @@ class RetainDBVendor(Vendor):
                 "retaindb_search",
                 "Search RetainDB's memories of past conversations.",
                 {**_QUERY, "top_k": {**top_k, "default": 8}},
-                self._search_tool,
+                lambda args, session_id: _found(self._client.search(args["query"], args["top_k"])),
                 required=("query",),
             ),
             VendorTool(
@@ -336,9 +336,6 @@ class RetainDBVendor(Vendor):
 
     def _profile_tool(self, args: dict[str, Any], session_id: str) -> Any:
         return _found(self._client.profile())
-
-    def _search_tool(self, args: dict[str, Any], session_id: str) -> Any:
-        return _found(self._client.search(args["query"], args["top_k"]))
 
     def _store_tool(self, args: dict[str, Any], session_id: str) -> Any:
         text, key = clean_text(args["content"]), str(uuid.uuid4())

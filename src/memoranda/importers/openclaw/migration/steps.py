@@ -141,8 +141,9 @@ class MigrationHistory:
         # Without it, entries that are here already are recognized by their text.
         stored = (parse_object(state.text) if isinstance(state, TextFile) else None) or {}
         self._known = {
-            kind: set(filter(_is_string, stored.get(kind, ()))) for kind in ("added", "left", "archived")
-        }  # fmt: skip
+            kind: {known for known in stored.get(kind, ()) if isinstance(known, str)}
+            for kind in ("added", "left", "archived")
+        }
 
     def was_added(self, target: str, text: str) -> bool:
         return _entry_digest(target, text) in self._known["added"]
@@ -172,7 +173,3 @@ class MigrationHistory:
 
 def _entry_digest(kind: str, text: str) -> str:
     return digest(f"{kind}\n{text}")[:32]
-
-
-def _is_string(value: object) -> bool:
-    return isinstance(value, str)
