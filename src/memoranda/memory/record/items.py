@@ -259,7 +259,10 @@ class ItemReads(StorePart):
         return rows[0].as_item() if rows else None
 
     def history(self, namespace: Sequence[str], key: str) -> list[ItemVersion]:
-        """The versions of an item, oldest first, with its deletions; empty if it never existed or has expired."""
+        """The versions of an item, oldest first, with its deletions; empty if it never existed or has expired.
+
+        The last 100 versions are kept.
+        """
         return [row.as_version() for row in self._versions(namespace, key)]
 
     def list_items(
@@ -466,8 +469,8 @@ class Items(ItemReads):
         """Store a value, durably when the call returns, and return the item with its new version.
 
         With `version`, only if that is the item's version now, 0 meaning that there is none: else ItemConflictError.
-        The item expires `ttl` seconds later. `index` names what a search finds it by: paths in the value, or False
-        for nothing; by default every text, the names of fields, and the key.
+        The item expires `ttl` seconds later. `index` names what a search finds it by: paths in the value such as
+        `"text"` or `"notes[*].title"`, or False for nothing; by default every text, the names of fields, and the key.
         """
         (item,) = self.write([PutItem(namespace, key, value, version, ttl, index)])
         assert isinstance(item, Item)
@@ -478,7 +481,10 @@ class Items(ItemReads):
         return self.write([DeleteItem(namespace, key, version)]) == [True]
 
     def write(self, changes: Sequence[PutItem | DeleteItem]) -> list[Item | bool]:
-        """Carry out several writes in their order in one transaction: all of them or none."""
+        """Carry out several writes in their order in one transaction: all of them or none.
+
+        The answers are those of `put` and `delete`.
+        """
         writes = self.prepare(changes)
 
         def carry_out(connection: Connection) -> list[Item | bool]:

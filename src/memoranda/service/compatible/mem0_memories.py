@@ -14,7 +14,7 @@ from hashlib import md5
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
-from memoranda.api.memory import MemoryItems
+from memoranda.api.items import MemoryItems
 from memoranda.errors import ItemConflictError
 from memoranda.service.compatible.requests import as_iso, invalid
 from memoranda.service.http.problems import Problem
