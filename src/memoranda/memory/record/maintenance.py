@@ -22,12 +22,10 @@ from memoranda.memory.record.schema import (
     SYSTEM_PROMPTS,
     VERSION_TABLES,
 )
-from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store_part import StorePart
 from memoranda.memory.record.system_prompts import drop_lost_prompts
-from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Engine, add_row_if_valid
+from memoranda.storage.engine import add_row_if_valid
 from memoranda.storage.schema import STATE_META
 from memoranda.storage.state_meta import read_meta, write_meta
 
@@ -148,10 +146,8 @@ _LAST_PRUNE = "last_auto_prune"
 class ScheduledPrune(StorePart):
     """Deletes old sessions and expired items when it is time to."""
 
-    def __init__(
-        self, engine: Engine, scope: Scope, redactor: Redactor | None, deletion: Deletion, items: Items
-    ) -> None:
-        super().__init__(engine, scope, redactor)
+    def __init__(self, deletion: Deletion, items: Items) -> None:
+        super().__init__(*deletion.common)
         self._deletion = deletion
         self._items = items
 

@@ -37,12 +37,10 @@ from memoranda.memory.record.message_rows import (
 )
 from memoranda.memory.record.messages import Messages
 from memoranda.memory.record.rotation import REPLACED
-from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.sessions import check_extra_fields, merge_extra_fields
 from memoranda.memory.record.store_part import StorePart, count_redactions, refuse_continued
-from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Engine, readable_rows
+from memoranda.storage.engine import readable_rows
 from memoranda.storage.state_meta import read_meta, write_meta
 from memoranda.types import DeleteItem, PutItem
 
@@ -55,8 +53,8 @@ _REDACTED_EXTRA = dump_json({REDACTED: True})
 class MessageEdits(StorePart):
     """Changes messages. Every change adds a row to the feed and updates the counters."""
 
-    def __init__(self, engine: Engine, scope: Scope, redactor: Redactor | None, messages: Messages) -> None:
-        super().__init__(engine, scope, redactor)
+    def __init__(self, messages: Messages) -> None:
+        super().__init__(*messages.common)
         self._messages = messages
 
     def rewind_to_message(self, session_id: str, message_id: int) -> dict[str, Any]:
@@ -66,9 +64,7 @@ class MessageEdits(StorePart):
         Branches that started after the message keep their copies.
         """
         session_id = self._stored_name(session_id)
-        with self._engine.writing() as connection:
-            self._engine.lock_session(connection, session_id)
-            self._require(connection, session_id)
+        with self._changing(session_id) as connection:
             refuse_continued(connection, session_id)
             target = connection.execute(
                 "SELECT role, is_summary FROM messages WHERE id = ? AND session_id = ? AND active = 1",
@@ -87,9 +83,7 @@ class MessageEdits(StorePart):
     def restore_rewound(self, session_id: str, since_id: int) -> int:
         """Undo the last rewind and return how many messages it restored; raises SessionError after newer messages."""
         session_id = self._stored_name(session_id)
-        with self._engine.writing() as connection:
-            self._engine.lock_session(connection, session_id)
-            self._require(connection, session_id)
+        with self._changing(session_id) as connection:
             later = connection.execute(
                 "SELECT count(*) FROM messages WHERE session_id = ? AND id > ? AND active = 1", (session_id, since_id)
             ).fetchone()[0]
@@ -105,9 +99,7 @@ class MessageEdits(StorePart):
         takes back what the other has added. `restore_rewound` undoes it, as it undoes a rewind.
         """
         session_id = self._stored_name(session_id)
-        with self._engine.writing() as connection:
-            self._engine.lock_session(connection, session_id)
-            self._require(connection, session_id)
+        with self._changing(session_id) as connection:
             refuse_continued(connection, session_id)
             (last,) = connection.execute(
                 "SELECT max(id) FROM messages WHERE session_id = ? AND active = 1", (session_id,)
@@ -129,9 +121,7 @@ class MessageEdits(StorePart):
         """
         session_id = self._stored_name(session_id)
         encoded = self._messages.encode_all(messages)
-        with self._engine.writing() as connection:
-            self._engine.lock_session(connection, session_id)
-            self._require(connection, session_id)
+        with self._changing(session_id) as connection:
             connection.execute(
                 "UPDATE messages SET active = 0, compacted = 1 WHERE session_id = ? AND active = 1", (session_id,)
             )
@@ -143,9 +133,7 @@ class MessageEdits(StorePart):
     def clear_messages(self, session_id: str) -> int:
         """Delete every message of a session, keep the session, and return how many there were."""
         session_id = self._stored_name(session_id)
-        with self._engine.writing() as connection:
-            self._engine.lock_session(connection, session_id)
-            self._require(connection, session_id)
+        with self._changing(session_id) as connection:
             for other_id in promote_copies(connection, session_id):
                 recount(connection, other_id)
             count = delete_messages(connection, session_id)
@@ -250,8 +238,8 @@ _EXTERNAL_ID = WRITTEN.index("external_id")
 class MessageReplacement(StorePart):
     """Replaces whole lists of messages, each in one transaction."""
 
-    def __init__(self, engine: Engine, scope: Scope, redactor: Redactor | None, messages: Messages) -> None:
-        super().__init__(engine, scope, redactor)
+    def __init__(self, messages: Messages) -> None:
+        super().__init__(*messages.common)
         self._messages = messages
 
     def replace_messages(
@@ -273,9 +261,7 @@ class MessageReplacement(StorePart):
         encoded = self._messages.encode_all(messages)
         check_extra_fields(extra_fields or {})
         fields, redacted = self._redact(dict(extra_fields or {}))
-        with self._engine.writing() as connection:
-            self._engine.lock_session(connection, session_id)
-            self._require(connection, session_id)
+        with self._changing(session_id) as connection:
             refuse_continued(connection, session_id)
             first, last = _active_range(connection, session_id)
             if last_seen is not None and last != last_seen:
@@ -301,9 +287,7 @@ class MessageReplacement(StorePart):
         Raises SessionError if nothing was replaced, or if the session was rewound or has newer messages since then.
         """
         session_id = self._stored_name(session_id)
-        with self._engine.writing() as connection:
-            self._engine.lock_session(connection, session_id)
-            self._require(connection, session_id)
+        with self._changing(session_id) as connection:
             refuse_continued(connection, session_id)
             replaced = read_meta(connection, f"{REPLACED}:{session_id}")
             if replaced is None:
@@ -359,7 +343,7 @@ class StatefulAppend(StorePart):
 
     def __init__(self, messages: Messages) -> None:
         """`messages` is that part of a store; sessions outside of its scope are refused."""
-        super().__init__(messages._engine, messages._scope, messages._redactor)
+        super().__init__(*messages.common)
         self._messages = messages
 
     def append_with_state(

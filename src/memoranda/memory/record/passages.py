@@ -24,13 +24,11 @@ from memoranda.memory.record.items import (
 )
 from memoranda.memory.record.message_rows import decode_content, decode_json, dump_json, encode_content
 from memoranda.memory.record.schema import MESSAGES, PROMPT_REFERENCE, SESSIONS
-from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.sessions import MAX_TITLE_CHARS, Titles, tidy
 from memoranda.memory.record.store_part import StorePart
 from memoranda.memory.record.system_prompts import select_list, update_columns
-from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Engine, paged_rows, readable_rows
+from memoranda.storage.engine import paged_rows, readable_rows
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.shorten import shorten_end
 from memoranda.support.text_matcher import TextMatcher
@@ -85,8 +83,8 @@ class _Change(NamedTuple):
 class Passages(StorePart):
     """Finds and replaces texts in the sessions of one scope."""
 
-    def __init__(self, engine: Engine, scope: Scope, redactor: Redactor | None, titles: Titles) -> None:
-        super().__init__(engine, scope, redactor)
+    def __init__(self, titles: Titles) -> None:
+        super().__init__(*titles.common)
         self._titles = titles
 
     def find(self, matcher: TextMatcher) -> list[FoundPassage]:

@@ -25,13 +25,11 @@ from memoranda.memory.record.message_rows import (
     require_storable,
 )
 from memoranda.memory.record.messages import Messages
-from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.sessions import MAX_TITLE_CHARS, Sessions, Titles, copy_todos, drop_todos, insert_session
 from memoranda.memory.record.store_part import StoredName, StorePart, count_redactions
 from memoranda.memory.record.system_prompts import PROMPT
-from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Engine, readable_rows
+from memoranda.storage.engine import readable_rows
 from memoranda.storage.state_meta import drop_meta, read_meta, write_meta
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.shorten import shorten_end
@@ -116,16 +114,8 @@ class NoLease:
 class Rotation(StorePart):
     """Leases for compression, continuations and branches."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        scope: Scope,
-        redactor: Redactor | None,
-        sessions: Sessions,
-        messages: Messages,
-        titles: Titles,
-    ) -> None:
-        super().__init__(engine, scope, redactor)
+    def __init__(self, sessions: Sessions, messages: Messages, titles: Titles) -> None:
+        super().__init__(*messages.common)
         self._sessions = sessions
         self._messages = messages
         self._titles = titles
@@ -166,9 +156,7 @@ class Rotation(StorePart):
         session_id = self._stored_name(session_id)
         holder = self._stored_name(holder)
         now = time.time()
-        with self._engine.writing() as connection:
-            self._engine.lock_session(connection, session_id)
-            self._require(connection, session_id)
+        with self._changing(session_id) as connection:
             successor = _column(connection, session_id, "successor_id")
             if successor is not None:
                 return NoLease("rotated", successor)
@@ -214,9 +202,7 @@ class Rotation(StorePart):
             clean["model_config"] = dump_json(clean["model_config"])
         for name in ("system_prompt", "model"):
             require_storable(name, clean.get(name))
-        with self._engine.writing() as connection:
-            self._engine.lock_session(connection, session_id)
-            self._require(connection, session_id)
+        with self._changing(session_id) as connection:
             _require_free(connection, new_id)
             successor = _column(connection, session_id, "successor_id")
             if successor is not None:
@@ -249,9 +235,7 @@ class Rotation(StorePart):
         session_id = self._stored_name(session_id)
         new_id = self._stored_name(new_id)
         clean, redacted = self._redact(title)
-        with self._engine.writing() as connection:
-            self._engine.lock_session(connection, session_id)
-            self._require(connection, session_id)
+        with self._changing(session_id) as connection:
             _require_free(connection, new_id)
             prompt = {"system_prompt": _column(connection, session_id, PROMPT)}
             self._begin_from(connection, session_id, new_id, "branch", prompt)
@@ -280,9 +264,7 @@ class Rotation(StorePart):
         """Store notes about compressing this conversation, across restarts and continuations."""
         session_id = self._stored_name(session_id)
         notes, redacted = self._redact(notes)
-        with self._engine.writing() as connection:
-            self._engine.lock_session(connection, session_id)
-            self._require(connection, session_id)
+        with self._changing(session_id) as connection:
             write_meta(connection, _notes_key(connection, session_id), notes)
             count_redactions(connection, redacted)
 

@@ -215,9 +215,7 @@ class Todos(StorePart):
         """Save the list of tasks of this conversation, given as JSON; raises SessionError for what is not a list."""
         session_id = self._stored_name(session_id)
         saved, redacted = self._redact(_parse_list(todos))
-        with self._engine.writing() as connection:
-            self._engine.lock_session(connection, session_id)
-            self._require(connection, session_id)
+        with self._changing(session_id) as connection:
             # A copy is rewound together with its original, to which branches refer too.
             last = connection.execute(
                 "SELECT coalesce(copy_of, id) FROM messages WHERE session_id = ? AND active = 1"
@@ -486,9 +484,7 @@ class Sessions(StorePart):
         session_id = self._stored_name(session_id)
         check_extra_fields(fields)
         clean, redacted = self._redact(fields)
-        with self._engine.writing() as connection:
-            self._engine.lock_session(connection, session_id)
-            self._require(connection, session_id)
+        with self._changing(session_id) as connection:
             merge_extra_fields(connection, session_id, clean)
             count_redactions(connection, redacted)
 

@@ -66,11 +66,11 @@ class SessionStore:
 
     @lazy_attribute
     def edits(self) -> MessageEdits:
-        return MessageEdits(*self._common, self.messages)
+        return MessageEdits(self.messages)
 
     @lazy_attribute
     def replacement(self) -> MessageReplacement:
-        return MessageReplacement(*self._common, self.messages)
+        return MessageReplacement(self.messages)
 
     @lazy_attribute
     def items(self) -> Items:
@@ -95,11 +95,11 @@ class SessionStore:
 
     @lazy_attribute
     def passages(self) -> Passages:
-        return Passages(*self._common, self.titles)
+        return Passages(self.titles)
 
     @lazy_attribute
     def imported_rows(self) -> ImportedRows:
-        return ImportedRows(*self._common, self.messages)
+        return ImportedRows(self.messages)
 
     @lazy_attribute
     def import_undo(self) -> ImportUndo:
@@ -107,23 +107,23 @@ class SessionStore:
 
     @lazy_attribute
     def scheduled_prune(self) -> ScheduledPrune:
-        return ScheduledPrune(*self._common, self.deletion, self.items)
+        return ScheduledPrune(self.deletion, self.items)
 
     @lazy_attribute
     def rotation(self) -> Rotation:
-        return Rotation(*self._common, self.sessions, self.messages, self.titles)
+        return Rotation(self.sessions, self.messages, self.titles)
 
     @lazy_attribute
     def transfer(self) -> Transfer:
-        return Transfer(*self._common, self.sessions, self.messages, self.titles, self._on_new_messages)
+        return Transfer(self.sessions, self.messages, self.titles, self._on_new_messages)
 
     @lazy_attribute
     def synced_rows(self) -> SyncedRows:
-        return SyncedRows(*self._common, self.messages, self.titles)
+        return SyncedRows(self.messages, self.titles)
 
     @lazy_attribute
     def synced_items(self) -> SyncedItems:
-        return SyncedItems(*self._common, self.item_transfer, self._on_new_items)
+        return SyncedItems(self.item_transfer, self._on_new_items)
 
     def scoped(self, scope: Scope) -> "SessionStore":
         """The same store for another scope; closing the original closes it, too."""

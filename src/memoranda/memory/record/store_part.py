@@ -33,6 +33,7 @@ class StorePart:
 
     def __init__(self, engine: Engine, scope: Scope, redactor: "Redactor | None") -> None:
         self._engine = engine.acting_for(scope.user, everyone=scope.all)
+        self.common = (engine, scope, redactor)
         self._dialect = engine.dialect
         self._scope = scope
         self._redactor = redactor
@@ -63,6 +64,14 @@ class StorePart:
     def _fetch_one(self, statement: str, values: Sequence[Any] = ()) -> Any:
         """The first of these rows; None without any."""
         return next(iter(self._fetch_all(statement, values)), None)
+
+    @contextmanager
+    def _changing(self, session_id: StoredName) -> Iterator[Connection]:
+        """A transaction that has locked a session; raises SessionError unless the session exists in this scope."""
+        with self._engine.writing() as connection:
+            self._engine.lock_session(connection, session_id)
+            self._require(connection, session_id)
+            yield connection
 
     def _require(self, connection: Connection, session_id: StoredName) -> None:
         """Raise SessionError unless the session exists in this scope."""

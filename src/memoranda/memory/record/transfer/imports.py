@@ -24,13 +24,10 @@ from memoranda.memory.record.message_rows import (
 )
 from memoranda.memory.record.messages import Messages
 from memoranda.memory.record.passages import FORGOTTEN
-from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.session_list import COSTS, COUNTERS
 from memoranda.memory.record.store_part import StorePart, count_redactions
 from memoranda.memory.record.system_prompts import select_list, update_columns
-from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Engine
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.text_matcher import MARK
 from memoranda.support.text_matcher import MARK as FORGOTTEN_MARK
@@ -58,8 +55,8 @@ class MessageState:
 class ImportedRows(StorePart):
     """Sets columns of imported sessions, and appends their messages with their state."""
 
-    def __init__(self, engine: Engine, scope: Scope, redactor: Redactor | None, messages: Messages) -> None:
-        super().__init__(engine, scope, redactor)
+    def __init__(self, messages: Messages) -> None:
+        super().__init__(*messages.common)
         self._messages = messages
 
     def set_columns(self, session_id: str, columns: Mapping[str, Any], extra: Mapping[str, Any]) -> None:
@@ -72,9 +69,7 @@ class ImportedRows(StorePart):
         clean, redacted = self._redact({name: value for name, value in columns.items() if name != "source"})
         clean |= {"source": self._stored_name(columns["source"])} if "source" in columns else {}
         clean_extra, more = self._redact(dict(extra))
-        with self._engine.writing() as connection:
-            self._engine.lock_session(connection, session_id)
-            self._require(connection, session_id)
+        with self._changing(session_id) as connection:
             stored = _stored_columns(connection, session_id)
             updates = _updates(clean, stored)
             before = decode_json(stored["extra"]) if stored["extra"] else {}
@@ -99,9 +94,7 @@ class ImportedRows(StorePart):
             self._messages.encode_all(m for m, name in zip(messages, names, strict=True) if name not in known)
         )
         ids, secrets = [], 0
-        with self._engine.writing() as connection:
-            self._engine.lock_session(connection, session_id)
-            self._require(connection, session_id)
+        with self._changing(session_id) as connection:
             continued = _stored_columns(connection, session_id)["successor_id"] is not None
             first_changed = None
             for name, state in zip(names, states, strict=True):

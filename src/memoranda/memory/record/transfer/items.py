@@ -32,11 +32,9 @@ from memoranda.memory.record.items import (
     remove_item,
 )
 from memoranda.memory.record.message_rows import decode_json, dump_json, encode_number, require_storable, seconds
-from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store_part import StorePart, count_redactions
-from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Engine, paged_rows, readable_rows
+from memoranda.storage.engine import paged_rows, readable_rows
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.text_matcher import MARK
 
@@ -283,15 +281,8 @@ class SyncedItems(StorePart):
 
     _scoped_table = "items"
 
-    def __init__(
-        self,
-        engine: Engine,
-        scope: Scope,
-        redactor: Redactor | None,
-        transfer: ItemTransfer,
-        on_change: Callable[[], object] | None,
-    ) -> None:
-        super().__init__(engine, scope, redactor)
+    def __init__(self, transfer: ItemTransfer, on_change: Callable[[], object] | None) -> None:
+        super().__init__(*transfer.common)
         self._transfer = transfer
         self._on_change = on_change
 

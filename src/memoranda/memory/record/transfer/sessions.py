@@ -30,7 +30,6 @@ from memoranda.memory.record.message_rows import (
 )
 from memoranda.memory.record.messages import Messages
 from memoranda.memory.record.schema import SESSIONS
-from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.session_list import COSTS, COUNTERS, FACTS
 from memoranda.memory.record.sessions import (
     COLUMNS,
@@ -45,9 +44,8 @@ from memoranda.memory.record.sessions import (
 )
 from memoranda.memory.record.store_part import StoredName, StorePart, count_redactions
 from memoranda.memory.record.system_prompts import select_list, update_columns
-from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Engine, readable_rows
+from memoranda.storage.engine import readable_rows
 from memoranda.storage.schema import Column
 from memoranda.support.lazy_dataclass import dataclass
 
@@ -117,16 +115,9 @@ class Transfer(StorePart):
     """Exports and imports sessions. Calls `on_import` after every import, when its transactions are durable."""
 
     def __init__(
-        self,
-        engine: Engine,
-        scope: Scope,
-        redactor: Redactor | None,
-        sessions: Sessions,
-        messages: Messages,
-        titles: Titles,
-        on_import: Callable[[], object] | None = None,
+        self, sessions: Sessions, messages: Messages, titles: Titles, on_import: Callable[[], object] | None = None
     ) -> None:
-        super().__init__(engine, scope, redactor)
+        super().__init__(*messages.common)
         self._sessions = sessions
         self._messages = messages
         self._titles = titles

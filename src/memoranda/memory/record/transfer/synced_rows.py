@@ -29,7 +29,6 @@ from memoranda.memory.record.message_rows import (
 )
 from memoranda.memory.record.messages import Messages, next_message_id
 from memoranda.memory.record.schema import SESSIONS
-from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.sessions import RELATIONS, TODOS, Titles, add_version, insert_session, read_todos, tidy
 from memoranda.memory.record.store_part import StorePart, count_redactions
 from memoranda.memory.record.system_prompts import PROMPT, select_list, update_columns
@@ -43,9 +42,8 @@ from memoranda.memory.record.transfer.row_versions import (
     put_versions,
     unnoticed,
 )
-from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
-from memoranda.storage.engine import Engine, readable_rows
+from memoranda.storage.engine import readable_rows
 
 FLAGS = ("active", "compacted", "rewound")
 NEW_FLAGS = [1, 0, None]
@@ -63,18 +61,11 @@ _STORE = ("id", "session_id", "copy_of", DAMAGED, *FLAGS)
 class SyncedRows(StorePart):
     """Rows of the sessions of one scope."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        scope: Scope,
-        redactor: Redactor | None,
-        messages: Messages,
-        titles: Titles,
-    ) -> None:
-        super().__init__(engine, scope, redactor)
+    def __init__(self, messages: Messages, titles: Titles) -> None:
+        super().__init__(*messages.common)
         self._messages = messages
         self._titles = titles
-        self.versions = RowVersions(engine, scope, redactor)
+        self.versions = RowVersions(*messages.common)
 
     def read_session(self, session_id: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """What identifies a session (id, source, start, parent, relation), and its other fields; None without it."""
@@ -215,9 +206,7 @@ class SyncedRows(StorePart):
         for name in ("extra", "model_config"):
             if clean.get(name) is not None:
                 clean[name] = dump_json(clean[name])
-        with self._engine.writing() as connection:
-            self._engine.lock_session(connection, session_id)
-            self._require(connection, session_id)
+        with self._changing(session_id) as connection:
             if clean:
                 update_columns(self._engine, connection, session_id, clean)
                 note_change(connection, session_id)
@@ -265,9 +254,7 @@ class SyncedRows(StorePart):
             for (_, _, original, _), (clean, redacted) in zip(states, cleaned, strict=True)
         ]
         new = [message for (version, *_), message in zip(states, encoded, strict=True) if not version.is_here]
-        with self._engine.writing() as connection:
-            self._engine.lock_session(connection, session_id)
-            self._require(connection, session_id)
+        with self._changing(session_id) as connection:
             placed, first_changed = [], None
             with unnoticed(connection):
                 ids, added = self._messages.insert_all(connection, session_id, new)
@@ -294,9 +281,7 @@ class SyncedRows(StorePart):
         completed any more: providers have it already.
         """
         session_id = self._stored_name(session_id)
-        with self._engine.writing() as connection:
-            self._engine.lock_session(connection, session_id)
-            self._require(connection, session_id)
+        with self._changing(session_id) as connection:
             (first,) = connection.execute(f"SELECT {next_message_id(self._dialect)}").fetchone()
             moved = {version.number: first + number for number, version in enumerate(versions)}
             put_versions(connection, session_id, versions)
@@ -339,9 +324,7 @@ class SyncedRows(StorePart):
     def remove_messages(self, session_id: str, versions: Sequence[MessageVersion]) -> None:
         """Delete messages of a session that another machine has deleted; copies elsewhere become originals."""
         session_id = self._stored_name(session_id)
-        with self._engine.writing() as connection:
-            self._engine.lock_session(connection, session_id)
-            self._require(connection, session_id)
+        with self._changing(session_id) as connection:
             for other in promote_copies(connection, session_id):
                 recount(connection, other)
             retire_message_ids(connection)
