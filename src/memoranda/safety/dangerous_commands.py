@@ -207,7 +207,7 @@ def _pair_verbs_with_objects(text: str, objects: list[_Occurrence]) -> Iterator[
     latest: dict[str, _Occurrence] = {}
     for found in sorted([*objects, *_verbs_near(text, sorted(verbs), objects)]):
         if found.kind in verbs:
-            if _begins_a_word(text, found.start):
+            if not found.start or text[found.start - 1] not in _WORD_SIGNS:
                 latest[found.kind] = found
             continue
         for number, rule in _rules_for(found.kind):
@@ -234,10 +234,6 @@ def _verbs_near(text: str, kinds: list[str], objects: list[_Occurrence]) -> Iter
             for kind in kinds:
                 for match in _compiled(kind).finditer(text, start, end):
                     yield _Occurrence(*match.span(), kind)
-
-
-def _begins_a_word(text: str, start: int) -> bool:
-    return not start or text[start - 1] not in _WORD_SIGNS
 
 
 def _match_start(rule: CommandRule, text: str, verb: _Occurrence | None, start: int) -> int | None:

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from memoranda.safety.substrings import contains_any, lines_with
 from memoranda.safety.vocabulary import ORDINARY, word_classes
+from memoranda.support.lazy_pattern import compile_once
 
 _TOKEN = r"[A-Za-z0-9+/_-]+={0,6}"
 _MIN_TOKEN_CHARS = 16
@@ -52,7 +53,7 @@ def find_encoded_runs(text: str) -> Iterator[tuple[int, int, str]]:
     kinds = text.replace("·", ".").replace("–", "-").encode("ascii", "replace").translate(_KINDS)
     for hints, pattern, decode in _RUNS:
         if contains_any(hints, kinds):
-            for match in _compiled(pattern).finditer(text):
+            for match in compile_once(pattern).finditer(text):
                 decoded = decode(match[0])
                 if decoded:
                     yield *match.span(), decoded
@@ -71,7 +72,7 @@ def _find_long_tokens(text: str) -> Iterator[tuple[int, int]]:
     """Unbroken runs long enough to hide a phrase; the lines of a wrapped run count as one."""
     chunks = [chunk for chunk in text.split() if len(chunk) >= _MIN_TOKEN_CHARS]
     tokens_of = {
-        chunk: [token for token in _compiled(_TOKEN).findall(chunk) if len(token) >= _MIN_TOKEN_CHARS]
+        chunk: [token for token in compile_once(_TOKEN).findall(chunk) if len(token) >= _MIN_TOKEN_CHARS]
         for chunk in set(chunks)
     }
     end = start = 0
@@ -114,7 +115,7 @@ def _from_binary(run: str) -> str:
 
 
 def _from_decimal(run: str) -> str:
-    codes = [int(code) for code in _compiled(r"\d+").findall(run)]
+    codes = [int(code) for code in compile_once(r"\d+").findall(run)]
     return _readable(bytes(codes)) if max(codes) < 127 else ""
 
 
@@ -148,11 +149,6 @@ def _readable(raw: bytes) -> str:
     if letters >= 0.7 * len(sample) or (len(text) >= _MIN_TOKEN_CHARS and not sample.strip(_ENCODED)):
         return text
     return ""
-
-
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
 
 
 MAX_DISGUISED = 20_000
@@ -193,7 +189,7 @@ def unescape(text: str) -> tuple[str, Callable[[int], int] | None]:
     """Undo HTML entities, percent and backslash escapes; also return a function that maps offsets back."""
     steps: list[Callable[[int], int]] = []
     for _ in range(_ROUNDS):
-        parts = _compiled(_ESCAPE).split(text)
+        parts = compile_once(_ESCAPE).split(text)
         if len(parts) == 1:
             break
         plain = list(parts)
@@ -278,24 +274,24 @@ def find_spaced_out(plain: str, words: list[str]) -> Iterator[HiddenPiece]:
     if array("L", [1] * _MIN_LETTERS).tobytes() not in array("L", map(len, words)).tobytes():
         return
     for pattern, join in ((_LONE_LETTERS, _join_lone), (_LINKED_LETTERS, _join_linked)):
-        runs = ((match.start() - 1, match.end() - 1) for match in _compiled(pattern).finditer(f" {plain}"))
+        runs = ((match.start() - 1, match.end() - 1) for match in compile_once(pattern).finditer(f" {plain}"))
         for start, end in _merge_spans(runs, len(plain)):
             yield HiddenPiece(start, end, partial(join, f" {plain[start:end]}"))
 
 
 def _join_lone(region: str) -> str:
-    return _compiled(_LONE_LETTERS).sub(lambda match: f" {_join_letters(match[0])} ", region)
+    return compile_once(_LONE_LETTERS).sub(lambda match: f" {_join_letters(match[0])} ", region)
 
 
 def _join_linked(region: str) -> str:
-    return _compiled(_LINKED).sub(lambda match: match[0][::2], region)
+    return compile_once(_LINKED).sub(lambda match: match[0][::2], region)
 
 
 def _join_letters(run: str) -> str:
-    words = _compiled(r"\s{2,}").split(run)
+    words = compile_once(r"\s{2,}").split(run)
     if len(words) > 1:  # wider gaps separate the words
         return " ".join("".join(word.split()) for word in words)
-    return " ".join(_compiled(_word_pattern()).findall("".join(run.split())))
+    return " ".join(compile_once(_word_pattern()).findall("".join(run.split())))
 
 
 @cache
@@ -314,13 +310,13 @@ def _known_words() -> frozenset[str]:
 
 
 def _find_leet(plain: str) -> Iterator[HiddenPiece]:
-    if not _compiled(_LEET_SIGN).search(plain):
+    if not compile_once(_LEET_SIGN).search(plain):
         return
     odd = " ".join(word for word in set(plain.split()) if not word.isalpha())
-    tokens = {token for token in _compiled(_LEET_WORD).findall(odd) if not token.isalpha() and not token.isdigit()}
+    tokens = {token for token in compile_once(_LEET_WORD).findall(odd) if not token.isalpha() and not token.isdigit()}
     hits = {token for token in tokens if _leet_word(token) in _known_words()}
     if hits:
-        found = (match for line in lines_with(plain, hits) for match in _compiled(_LEET_WORD).finditer(plain, *line))
+        found = (match for line in lines_with(plain, hits) for match in compile_once(_LEET_WORD).finditer(plain, *line))
         for start, end in _merge_spans((match.span() for match in found if match[0] in hits), len(plain)):
             yield HiddenPiece(start, end, partial(_undo_leet, plain[start:end]))
 
@@ -336,7 +332,7 @@ def _undo_leet(region: str) -> str:
         word = _leet_word(match[0])
         return word if not match[0].isdigit() or word in _known_words() else match[0]
 
-    return _compiled(_LEET_WORD).sub(undo, region)
+    return compile_once(_LEET_WORD).sub(undo, region)
 
 
 def _merge_spans(spans: Iterator[tuple[int, int]], length: int) -> Iterator[tuple[int, int]]:

@@ -1,14 +1,13 @@
 """Finds tags, comments and headers by which a text poses as another part of the prompt."""
 
-import re
 from collections.abc import Iterator
-from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
 from memoranda.safety.finding import Severity
 from memoranda.safety.substrings import contains_any
 from memoranda.support.lazy_dataclass import dataclass
+from memoranda.support.lazy_pattern import compile_once
 
 _MAX_PER_RULE = 8
 _COMMENT_REACH = 1500
@@ -187,7 +186,7 @@ def find_markup(plain: str) -> Iterator[MarkupMatch]:
     lines = f"\n{plain}"
     for rule in MARKUP_RULES:
         if contains_any(rule.hints, plain):
-            for match in islice(_compiled(rule.pattern).finditer(lines), _MAX_PER_RULE):
+            for match in islice(compile_once(rule.pattern).finditer(lines), _MAX_PER_RULE):
                 # The match without the line end before it, in the text without the one that was added.
                 start = match.start() if lines[match.start()] == "\n" else match.start() - 1
                 yield MarkupMatch(rule.id, rule.severity, rule.message, start, match.end() - 1)
@@ -197,17 +196,12 @@ def find_markup(plain: str) -> Iterator[MarkupMatch]:
         yield from islice(_orders_in_code(plain), _MAX_PER_RULE)
 
 
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
-
-
 def _orders_in_comments(plain: str) -> Iterator[MarkupMatch]:
     start = plain.find("<!--")
     while start >= 0:
         end = plain.find("-->", start, start + _COMMENT_REACH)
         end = end + 3 if end >= 0 else min(start + _COMMENT_REACH, len(plain))
-        words = set(_compiled(r"[a-z]+").findall(plain, start, end))
+        words = set(compile_once(r"[a-z]+").findall(plain, start, end))
         if (words & _MODELS and words & (_TASKS | _HTML_TASKS | _PLOTS)) or (
             {"you", "your"} & words and words & _PLOTS
         ):
@@ -217,7 +211,7 @@ def _orders_in_comments(plain: str) -> Iterator[MarkupMatch]:
 
 
 def _orders_in_code(plain: str) -> Iterator[MarkupMatch]:
-    for match in _compiled(_ADDRESSED_COMMENT).finditer(plain):
-        if _COMMENT_PLOTS.intersection(_compiled(r"[a-z]+").findall(match[0])):
+    for match in compile_once(_ADDRESSED_COMMENT).finditer(plain):
+        if _COMMENT_PLOTS.intersection(compile_once(r"[a-z]+").findall(match[0])):
             message = "A comment in code gives orders to a model."
             yield MarkupMatch("comment_injection", Severity.HIGH, message, *match.span())

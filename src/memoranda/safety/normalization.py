@@ -166,7 +166,7 @@ class WordOffsets:
         signs = len("".join(self._words[:word]))
         while self._ends[-1] <= signs and (len(self._ends) - 1) * self._BLOCK < len(self._spaced):
             at = (len(self._ends) - 1) * self._BLOCK
-            self._ends.append(self._ends[-1] + _count_visible(self._spaced[at : at + self._BLOCK]))
+            self._ends.append(self._ends[-1] + len("".join(self._spaced[at : at + self._BLOCK].split())))
         block = bisect_right(self._ends, signs) - 1
         remaining = signs - self._ends[block]
         for index in range(block * self._BLOCK, len(self._spaced)):
@@ -178,10 +178,6 @@ class WordOffsets:
 
     def end(self, word: int) -> int:
         return self.begin(word) + len(self._words[word])
-
-
-def _count_visible(text: str) -> int:
-    return len("".join(text.split()))
 
 
 _PLAIN = _LazyTable(_fold_code_point)

@@ -22,6 +22,7 @@ from memoranda.safety.concepts import UNSPACED_CONCEPTS, fold_words
 from memoranda.safety.finding import Severity
 from memoranda.safety.normalization import STOP
 from memoranda.support.lazy_dataclass import dataclass
+from memoranda.support.lazy_pattern import compile_once
 
 HIGH, MEDIUM = Severity.HIGH, Severity.MEDIUM
 
@@ -338,11 +339,6 @@ def _rule_book() -> _RuleBook:
 
 
 @cache
-def _compiled(expression: str) -> re.Pattern[str]:
-    return re.compile(expression)
-
-
-@cache
 def _unspaced_words() -> str:
     return f"({_alternatives([*vocabulary.UNSPACED.values(), *UNSPACED_CONCEPTS.values()])})"
 
@@ -351,7 +347,7 @@ def separate_unspaced(spaced: str) -> str:
     """Put blanks around the words that rules use, in scripts that are written without blanks."""
     if spaced.isascii() or not re.search(_UNSPACED_SCRIPTS, spaced):
         return spaced
-    return " ".join(_compiled(_unspaced_words()).split(spaced))
+    return " ".join(compile_once(_unspaced_words()).split(spaced))
 
 
 def _alternatives(classes: list[str]) -> str:
@@ -412,6 +408,6 @@ def _find_matches(words: list[str]) -> Iterator[PhraseMatch]:
         # Phrases do not reach over the end of a sentence, and a few sentences have the words of few rules.
         end = symbols.find(_BREAK, start + _GROUP) + 1 or len(symbols)
         for pattern in book.candidates(frozenset(symbols[start:end])):
-            for match in islice(_compiled(pattern.expression).finditer(symbols, start, end), _MAX_PER_RULE):
+            for match in islice(compile_once(pattern.expression).finditer(symbols, start, end), _MAX_PER_RULE):
                 yield PhraseMatch(pattern.rule, match.start(), match.end())
         start = end

@@ -4,7 +4,6 @@ The order of the words does not matter, so one rule serves fourteen languages. T
 only when the concepts of some rule are all in the text are its sentences examined one by one. All work is linear.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
@@ -15,6 +14,7 @@ from memoranda.safety.normalization import STOP, blank_punctuation, split_senten
 from memoranda.safety.phrase_rules import separate_unspaced
 from memoranda.safety.substrings import contains_any
 from memoranda.support.lazy_dataclass import dataclass
+from memoranda.support.lazy_pattern import compile_once
 
 _WINDOW = 32
 _MAX_READ = 20_000
@@ -195,14 +195,9 @@ def _read_again(plain: str, words: list[str], candidates: list[int]) -> Iterator
 def _mark_addresses(plain: str) -> str:
     """Put words in the place of addresses, paths of secrets and qualified keys, which are several words otherwise."""
     if contains_any(_HINTS["ADDRESS"], plain):
-        plain = _compiled(_ADDRESSES).sub(f" {PLACEHOLDERS['ADDRESS']} ", plain)
-    plain = _compiled(_PATHS).sub(f" {PLACEHOLDERS['PATH']} ", plain)
-    return _compiled(_QUALIFIED).sub(f" {PLACEHOLDERS['SECRET']} ", plain)
-
-
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
+        plain = compile_once(_ADDRESSES).sub(f" {PLACEHOLDERS['ADDRESS']} ", plain)
+    plain = compile_once(_PATHS).sub(f" {PLACEHOLDERS['PATH']} ", plain)
+    return compile_once(_QUALIFIED).sub(f" {PLACEHOLDERS['SECRET']} ", plain)
 
 
 def _concept_sentences(words: list[str], concepts: dict[str, int]) -> Iterator[tuple[int, list[tuple[int, int]]]]:

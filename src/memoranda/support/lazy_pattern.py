@@ -1,6 +1,7 @@
 """Regular expressions that are compiled when they are first used: a command uses few of those that its modules have."""
 
 import re
+from functools import cache
 from typing import Any, AnyStr, cast
 
 _METHODS = ("match", "search", "fullmatch", "findall", "finditer", "split", "sub", "subn")
@@ -21,3 +22,9 @@ class _LazyPattern:
 def compile_later(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """Like `re.compile`, for an expression that not every command uses; a mistake in it is noticed at its first use."""
     return cast("re.Pattern[AnyStr]", _LazyPattern(pattern, flags))
+
+
+@cache
+def compile_once(pattern: str) -> re.Pattern[str]:
+    """Like `re.compile`, which itself forgets all but the latest expressions."""
+    return re.compile(pattern)

@@ -14,12 +14,11 @@ import binascii
 import re
 from base64 import b64decode
 from collections.abc import Iterator
-from functools import cache
 from itertools import zip_longest
 
 from memoranda.safety.secrets.found_secret import FoundSecret, looks_random
 from memoranda.safety.substrings import contains_any
-from memoranda.support.lazy_pattern import compile_later
+from memoranda.support.lazy_pattern import compile_later, compile_once
 
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
@@ -460,7 +459,7 @@ def _match_candidates(text: str, stored: bytes, candidates: list[tuple[int, int,
         while position >= 0:
             if position >= done:
                 for kind, pattern in _FORMATS_BY_HEAD.get(stored[position : position + 2], ()):
-                    match = _compiled(pattern).match(text, position)
+                    match = compile_once(pattern).match(text, position)
                     if match and _is_token(kind, match[0]):
                         yield FoundSecret(kind, position, match.end())
                         done = match.end()
@@ -483,15 +482,10 @@ def _add_region(regions: list[tuple[int, int]], start: int, end: int) -> None:
 
 
 def _find_all(kind: str, pattern: str, text: str, start: int, end: int) -> Iterator[FoundSecret]:
-    for match in _compiled(pattern).finditer(text, start, end):
+    for match in compile_once(pattern).finditer(text, start, end):
         if _is_token(kind, match[0]):
             yield FoundSecret(kind, match.start(), match.end())
 
 
 def _is_token(kind: str, token: str) -> bool:
     return kind in ("json_web_token", "sentry_dsn") or looks_random(token)
-
-
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
