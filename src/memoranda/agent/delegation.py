@@ -11,10 +11,10 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from memoranda.agent.loop import Agent
-from memoranda.agent.session_views import AgentSession, AgentTurn, Compression
+from memoranda.agent.session_views import AgentSession
 from memoranda.agent.settings import AgentSettings, DelegationSettings
 from memoranda.errors import ModelError
-from memoranda.models.model import ChatModel, Usage
+from memoranda.models.model import ChatModel
 from memoranda.safety.fence import screen_tools, strip_recalled_blocks
 from memoranda.support.tool import JsonObject, StoredText, Tool, own_tool, tool_refusal
 
@@ -138,35 +138,4 @@ class Delegation:
             depth=self._depth + 1,
         )
         tools = (*self._tools, *screen_tools((ScratchTool().tool(), *nested.definitions())))
-        return Agent(_ReadOnlySession(child), self._model, settings=limits, tools=tools)
-
-
-class _ReadOnlySession:
-    """A session that offers only tools which change no memory."""
-
-    def __init__(self, session: AgentSession) -> None:
-        self._session = session
-
-    @property
-    def id(self) -> str:
-        return self._session.id
-
-    @property
-    def prompt(self) -> str:
-        return self._session.prompt
-
-    @property
-    def tools(self) -> tuple[Tool, ...]:
-        return tuple(tool for tool in self._session.tools if tool.facts.read_only)
-
-    def turn(self, text: Any, *, wait: float | None = None) -> AbstractContextManager[AgentTurn]:
-        return self._session.turn(text, wait=wait)
-
-    def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:
-        return self._session.call(name, arguments)
-
-    def note_usage(self, usage: Usage, *, model: str, provider: str) -> None:
-        self._session.note_usage(usage, model=model, provider=provider)
-
-    def compress(self, *, force: bool = False, focus: str = "") -> Compression:
-        return self._session.compress(force=force, focus=focus)
+        return Agent(child, self._model, settings=limits, tools=tools, read_only=True)

@@ -50,12 +50,14 @@ class Agent:
         *,
         settings: AgentSettings | None = None,
         tools: Sequence[Tool] = (),
+        read_only: bool = False,
         on_text: OnText | None = None,
         on_event: Callable[[Event], None] | None = None,
         after_turn: Callable[["Agent"], None] | None = None,
     ) -> None:
         """`tools` are offered in addition to those of the session; `after_turn` is called when a turn is recorded.
 
+        With `read_only`, the session's tools that change memory are not offered.
         `usage` adds up all calls of this agent; `context_tokens` is how full the context was at the last call, None
         before the first call and after compression. `turns_begun` counts the user messages that were recorded.
         """
@@ -66,6 +68,7 @@ class Agent:
         self.context_tokens: int | None = None
         self.turns_begun = 0
         self._extra_tools = tuple(tools)
+        self._read_only = read_only
         self._tools: tuple[str, tuple[Tool, ...]] | None = None
         self._on_text = on_text
         self._on_event = on_event
@@ -76,7 +79,8 @@ class Agent:
     def tools(self) -> tuple[Tool, ...]:
         """All tools that the model is offered; the same until compression, because a cached prefix begins with them."""
         if self._tools is None or self._tools[0] != self.session.id:
-            self._tools = (self.session.id, (*self.session.tools, *self._extra_tools))
+            own = (tool for tool in self.session.tools if tool.facts.read_only or not self._read_only)
+            self._tools = (self.session.id, (*own, *self._extra_tools))
         return self._tools[1]
 
     def turn(self, text: Any, *, wait: float | None = None) -> str:
