@@ -16,7 +16,6 @@ KILLED = """
 import os, signal, sys, time
 from pathlib import Path
 from memoranda.api.memory import open_memory
-from memoranda.api.session_parts.compressor import SessionCompressor
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.home.session_db import SessionDB
 
@@ -27,7 +26,7 @@ def is_delivered():
     told = diary.read_text() if diary.exists() else ""
     return '"end"' in told and not Outbox(Path(home)).backlog().waiting
 
-def killed(*given):
+def killed(*given, **named):
     while when == "delivered" and not is_delivered():
         time.sleep(0.01)
     os.kill(os.getpid(), signal.SIGKILL)
@@ -37,7 +36,7 @@ for number in range(12):
     with session.turn(f"Crate {number} goes to row {number}. " * 20) as turn:
         turn.done("I see. " * 20)
 if how == "compressed":
-    SessionCompressor._rotate = killed
+    SessionDB.rotate_session = killed
     session.compress(force=True)
 else:
     SessionDB.end_session = killed

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from memoranda.memory.curated.store import MemoryStore
     from memoranda.memory.skills.store import SkillStore
     from memoranda.models.model import ChatModel, Usage
-    from memoranda.models.spending.budget import BackgroundSpending
     from memoranda.models.spending.ledger import Ledger
     from memoranda.search.recall_log import RecallLog
     from memoranda.search.summaries import Summarize, SummaryWriter
@@ -250,12 +249,15 @@ class HomeServices:
         from memoranda.search.tool import SessionSearchTool
         from memoranda.support.projects import project_of
 
+        summarize = self._summarize
+        if summarize is None and self.config.recall.summarize:
+            summarize = self.summarizer(user, current_session_id or "", chat_model)
         return SessionSearchTool(
             lambda: self.sessions_for(user),
             self.config.recall,
             current_session_id=current_session_id and self.stored_name(current_session_id),
             current_project=lambda: project_of(directory) if directory else None,
-            summarize=self._summarize or self._configured_summarizer(user, current_session_id or "", chat_model),
+            summarize=summarize,
         )
 
     def summarizer(
@@ -357,18 +359,7 @@ class HomeServices:
         background: bool = False,
     ) -> "ChatModel":
         """The model, wrapped so that the ledger records its calls; background calls must fit the day's budget."""
-        return self._get_ledger().metered(
-            model, purpose, session_id=session_id, user_id=user or "", background=background
-        )
-
-    @property
-    def ledger(self) -> "Ledger":
-        """The spend ledger of the home: what models cost."""
-        return self._get_ledger()
-
-    def spending_today(self) -> "BackgroundSpending":
-        """What background work has used of today's budget."""
-        return self._get_ledger().today()
+        return self.ledger.metered(model, purpose, session_id=session_id, user_id=user or "", background=background)
 
     def count_usage(self, user: str | None, session_id: str, usage: "Usage", *, model: str, provider: str) -> None:
         """Add what a call used to its session; a failure is logged and does not fail the call."""
@@ -412,7 +403,7 @@ class HomeServices:
             from memoranda.api.search_extras import SearchExtras
 
             is_first = self.search_extras is None
-            self.search_extras = SearchExtras(self.home, self.config, self._get_ledger)
+            self.search_extras = SearchExtras(self.home, self.config, lambda: self.ledger)
             self.search_extras.attach(db, follow=is_first)
         if not (settings.semantic and settings.semantic_index) and any(self.home.root.glob(_VECTOR_FILES)):
             from memoranda.support.home import remove_vectors
@@ -438,22 +429,19 @@ class HomeServices:
 
         return RecallLog(self.home.root, user, self.redact)
 
-    def _configured_summarizer(
-        self, user: str | None, session_id: str, chat_model: "ChatModel | None"
-    ) -> "Summarize | None":
-        return self.summarizer(user, session_id, chat_model) if self.config.recall.summarize else None
-
     def _get_redactor(self) -> Redactor | None:
         if self._redactor is None and self.config.redact_secrets:
             self._redactor = Redactor(config.known_secrets(self.home))
         return self._redactor
 
-    def _get_ledger(self) -> "Ledger":
+    @property
+    def ledger(self) -> "Ledger":
+        """The spend ledger of the home: what models cost."""
         from memoranda.models.spending.ledger import Ledger
 
         if self._root is not self:
             # The stores of a fleet share one budget.
-            return self._root._get_ledger()
+            return self._root.ledger
         with self._opening:
             if self._ledger is None:
                 self._ledger = Ledger(self.home.root, self.config.budget, server_url=self.server_url)

@@ -118,7 +118,7 @@ class Turn(NotAsync):
         """Record the part of an answer that was shown before it was interrupted, unless the settings say not to."""
         from memoranda.agent.model_messages import partial_answer
 
-        if self._session.keeps_interrupted and shown.strip():
+        if self._session.services.config.agent.keep_interrupted and shown.strip():
             # Also after the turn was left: a program may close the stream later.
             self._record_step(partial_answer(shown))
 

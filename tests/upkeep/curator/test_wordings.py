@@ -67,7 +67,7 @@ def test_two_entries_become_one_and_one_undo_takes_it_back(home: Path, serve: Se
         assert memory.entries() == (MERGED, OTHER) and _notes(memory) == [ONE, TWO]
         change_history.undo(memory.curated, None, PERSON)
         assert memory.entries() == (ONE, OTHER, TWO) and _notes(memory) == []
-        assert memory.services.spending_today().tokens > 0
+        assert memory.services.ledger.today().tokens > 0
     assert len(server.received) == 1 and "small-model" in str(server.received[0])
 
 

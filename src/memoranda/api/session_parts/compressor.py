@@ -9,11 +9,11 @@ import secrets
 import threading
 from typing import TYPE_CHECKING, Any
 
-from memoranda.agent.compression.compressor import CompressedContext, Compressor, NotCompressed
+from memoranda.agent.compression.compressor import Compressor, NotCompressed
 from memoranda.agent.compression.settings import CompressionSettings
 from memoranda.agent.compression.trigger import CompressionProgress, TokenReading, context_tokens
 from memoranda.agent.session_views import CompressibleSession, Compression
-from memoranda.memory.record.rotation import LiveMessage, NoLease, NotRotated, Rotated
+from memoranda.memory.record.rotation import LiveMessage, NoLease, NotRotated
 from memoranda.models.model import ChatModel
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.processes import has_ended, process_identity
@@ -66,53 +66,36 @@ class SessionCompressor:
         force: bool,
     ) -> Compression:
         """Compress the context now, or say why not."""
-        lease = db.take_compression_lease(session.id, _lease_holder(), is_gone=_is_gone)
+        holder = f"{process_identity()}:{threading.get_ident()}:{secrets.token_hex(4)}"
+        lease = db.take_compression_lease(session.id, holder, is_gone=_is_gone)
         if isinstance(lease, NoLease):
             return _follow_other_process(session, lease.successor)
         try:
-            return self._compress_with_lease(session, db, model, new_id, focus=focus, force=force)
+            old, window, progress = session.id, self.usage.window, self._progress(session, db)
+            context = db.live_context(old)
+            result = Compressor(self._settings).compress(
+                context,
+                model=model,
+                window=window,
+                session_id=old,
+                focus=focus,
+                force=force,
+                provider_notes=session.before_compression(),
+            )
+            if isinstance(result, NotCompressed):
+                db.note_compression(old, progress.after_failure(self._count_tokens(session, context), window).to_json())
+                return Compression(False, result.reason)
+            session.flush_provider()
+            columns = session.new_prompt_columns()
+            rotated = db.rotate_session(old, new_id, result.context, last_seen=result.last_seen, **columns)
+            if isinstance(rotated, NotRotated):
+                return _follow_other_process(session, rotated.successor)
+            session.continue_as(rotated.session_id)
+            tokens_left = self._count_tokens(session, db.live_context(session.id))
+            db.note_compression(session.id, progress.after_compression(window, tokens_left).to_json())
+            return Compression(True, result.why, result.how, result.tokens_before, result.tokens_after)
         finally:
             db.release_compression_lease(lease)
-
-    def _compress_with_lease(
-        self,
-        session: CompressibleSession,
-        db: "SessionDB",
-        model: ChatModel | None,
-        new_id: str,
-        *,
-        focus: str,
-        force: bool,
-    ) -> Compression:
-        old, window, progress = session.id, self.usage.window, self._progress(session, db)
-        context = db.live_context(old)
-        result = Compressor(self._settings).compress(
-            context,
-            model=model,
-            window=window,
-            session_id=old,
-            focus=focus,
-            force=force,
-            provider_notes=session.before_compression(),
-        )
-        if isinstance(result, NotCompressed):
-            db.note_compression(old, progress.after_failure(self._count_tokens(session, context), window).to_json())
-            return Compression(False, result.reason)
-        session.flush_provider()
-        rotated = self._rotate(session, db, result, new_id)
-        if isinstance(rotated, NotRotated):
-            return _follow_other_process(session, rotated.successor)
-        session.continue_as(rotated.session_id)
-        tokens_left = self._count_tokens(session, db.live_context(session.id))
-        db.note_compression(session.id, progress.after_compression(window, tokens_left).to_json())
-        return Compression(True, result.why, result.how, result.tokens_before, result.tokens_after)
-
-    def _rotate(
-        self, session: CompressibleSession, db: "SessionDB", result: CompressedContext, new_id: str
-    ) -> Rotated | NotRotated:
-        return db.rotate_session(
-            session.id, new_id, result.context, last_seen=result.last_seen, **session.new_prompt_columns()
-        )
 
     def _count_tokens(self, session: CompressibleSession, context: list[LiveMessage]) -> int:
         numbered = [(message.id, message.message) for message in context]
@@ -131,10 +114,6 @@ def _follow_other_process(session: CompressibleSession, successor: str | None) -
         return Compression(False, "Another process is compressing this conversation, or it has changed meanwhile.")
     session.continue_as(successor)
     return Compression(True, "Another process has compressed this conversation.")
-
-
-def _lease_holder() -> str:
-    return f"{process_identity()}:{threading.get_ident()}:{secrets.token_hex(4)}"
 
 
 def _is_gone(holder: str) -> bool:

@@ -98,11 +98,6 @@ class SessionState:
             self._compressor = SessionCompressor(settings.compression, ContextUsage(window))
         return self._compressor
 
-    @property
-    def keeps_interrupted(self) -> bool:
-        """Whether the part of an interrupted answer that was shown is recorded."""
-        return self.services.config.agent.keep_interrupted
-
     def conversation(self) -> list[dict[str, Any]]:
         """The recorded messages in the form that chat APIs accept, whatever an interruption has left out."""
         from memoranda.agent.model_messages import to_api_messages

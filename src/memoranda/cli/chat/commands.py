@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 
 from memoranda.agent.events import ContextCompressed
 from memoranda.agent.session_views import SavedChange
@@ -181,7 +182,7 @@ def _usage(chat: Chat, argument: str) -> None:
         f"In this chat: {total} tokens in ({cached} of them from cache), {format_tokens(used.output_tokens)} out.",
         dim("'memoranda usage' shows all calls, what they cost, and the budget."),
     ]
-    chat.output.show_note("\n".join(lines), {"output_tokens": used.output_tokens, **chat.status.as_json()})
+    chat.output.show_note("\n".join(lines), {"output_tokens": used.output_tokens, **asdict(chat.status)})
 
 
 def show_resumed(chat: Chat) -> None:

@@ -6,6 +6,7 @@ The status says how full the context is, and which share of the input tokens cam
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any, Protocol
 
 import click
@@ -43,18 +44,6 @@ class ChatStatus:
     window: int
     input_tokens: int
     cached_tokens: int
-
-    def as_json(self) -> JsonObject:
-        return {
-            "session_id": self.session_id,
-            "title": self.title,
-            "model": self.model,
-            "context_tokens": self.context_tokens,
-            "estimated": self.estimated,
-            "window": self.window,
-            "input_tokens": self.input_tokens,
-            "cached_tokens": self.cached_tokens,
-        }
 
     def line(self) -> str:
         """Formats the line that is shown under an answer."""
@@ -173,7 +162,7 @@ class JsonOutput:
 
     def show_session(self, status: ChatStatus, text: str, last: Sequence[Message] = ()) -> None:
         messages = [{"role": message["role"], "content": message["content"]} for message in last]
-        self._print("session", **status.as_json(), last=messages)
+        self._print("session", **asdict(status), last=messages)
 
     def show_waiting(self) -> None:
         """Prints nothing: the next event follows."""
@@ -205,7 +194,7 @@ class JsonOutput:
             self._print("compressed", tokens_before=done.tokens_before, tokens_after=done.tokens_after, how=done.how)
 
     def show_answer(self, text: str, status: ChatStatus) -> None:
-        self._print("answer", text=text, **status.as_json())
+        self._print("answer", text=text, **asdict(status))
 
     def show_interrupted(self) -> None:
         self._print("interrupted")

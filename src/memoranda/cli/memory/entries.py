@@ -313,15 +313,12 @@ def edit(target: Target, project: str, allow: tuple[str, ...]) -> None:
         outcome = _save_edit(store, view, Path(draft.name), frozenset(allow))
     except click.ClickException as error:
         outcome = MemoryRefusal(target, "invalid", f"{error.format_message()} Nothing was written.")
-    if Path(draft.name).read_bytes() == before.encode():
-        Path(draft.name).unlink()
-        report(invocation, store, outcome)
-        return
-    if isinstance(outcome, MemoryRefusal):
-        report(invocation, store, outcome, note=f" Your text is in {draft.name}.")
+    note = ""
+    if isinstance(outcome, MemoryRefusal) and Path(draft.name).read_bytes() != before.encode():
+        note = f" Your text is in {draft.name}."
     else:
         Path(draft.name).unlink()
-        report(invocation, store, outcome)
+    report(invocation, store, outcome, note)
 
 
 def _save_edit(store: MemoryStore, view: MemoryView, draft: Path, allow: frozenset[str]) -> MemoryWriteResult:

@@ -1,6 +1,5 @@
 """LangGraph's store API, so that `langgraph_sdk`'s client works with a home: items behind the label `langgraph`."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from memoranda.service.compatible.requests import (
@@ -16,7 +15,7 @@ from memoranda.service.http.mount import Mount
 from memoranda.service.http.problems import Problem
 from memoranda.service.http.route import Answer, Call
 from memoranda.support.tool import JsonObject
-from memoranda.types import FoundItem, Item
+from memoranda.types import Item
 
 ROOT = "langgraph"
 """The first label of the namespaces of all items, so that LangGraph sees its own only."""
@@ -75,7 +74,7 @@ def _search(call: Call) -> Answer:
         offset=read_number(body, "offset", 0, 0, 10**6),
         refresh=body.get("refresh_ttl") is not False and _may_refresh(call),
     )
-    return Answer({"items": [_as_hit(hit) for hit in hits]})
+    return Answer({"items": [_as_item(hit.item) | {"score": hit.score} for hit in hits]})
 
 
 def _list_namespaces(call: Call) -> Answer:
@@ -115,10 +114,6 @@ def _as_item(item: Item) -> JsonObject:
         "created_at": as_iso(item.created_at),
         "updated_at": as_iso(item.updated_at),
     }
-
-
-def _as_hit(hit: FoundItem) -> Mapping[str, Any]:
-    return _as_item(hit.item) | {"score": hit.score}
 
 
 def _render_problem(problem: Problem, request_id: str) -> JsonObject:

@@ -84,7 +84,7 @@ class Conversations:
         seen: set[str] = set()
         for message in messages:
             if message["external_id"] in taken or message["external_id"] in seen:
-                message["external_id"] = _new_id(_type_of(message))
+                message["external_id"] = _new_id(str(message[_FIELD]["type"]))
             seen.add(message["external_id"])
         ids = self._db.append_messages(conversation_id, messages)
         rows = (self._db.get_message(number) for number in ids)
@@ -175,10 +175,6 @@ def _decode(message: Mapping[str, Any]) -> JsonObject:
     content = message["content"] if isinstance(message["content"], list) else []
     own = {"role": message["role"], "content": content}
     return {"id": message["external_id"], "type": "message", "status": "completed", **rest, **own}
-
-
-def _type_of(message: Mapping[str, Any]) -> str:
-    return str(message[_FIELD]["type"])
 
 
 def _new_id(kind: str) -> str:

@@ -81,16 +81,6 @@ def _put_notice(response: Response, text: str) -> None:
     )
 
 
-def _take_notice(request: Request) -> str:
-    """The sentence for this page, or ""."""
-    return unquote(request.cookies.get(_COOKIE, ""))[:_MAX_NOTICE_CHARS]
-
-
-def _clear_notice(response: Response) -> None:
-    """Remove the sentence that was shown."""
-    response.delete_cookie(_COOKIE, path=PREFIX, httponly=True, samesite="strict")
-
-
 def _prepare_in_background(renderer: Renderer, pages: Iterable[Page], service: Service, user: str | None) -> None:
     """Compile the templates, and read once what the pages read, in a thread that ends with the process."""
     shown = [page for page in pages if page.name in _PREPARED_PAGES]
@@ -228,10 +218,10 @@ class ViewerApp:
                 headers={"Content-Disposition": f'attachment; filename="{reply.name}"'},
             )
         assert isinstance(reply, View)
-        notice = _take_notice(request)
+        notice = unquote(request.cookies.get(_COOKIE, ""))[:_MAX_NOTICE_CHARS]
         response = self._renderer.render(reply, page, visitor, notice)
         if notice:
-            _clear_notice(response)
+            response.delete_cookie(_COOKIE, path=PREFIX, httponly=True, samesite="strict")
         return self._with_cookie(response, visitor, request)
 
     def _with_cookie(self, response: Response, visitor: Visitor, request: Request) -> Response:

@@ -88,7 +88,7 @@ def show_metrics(call: Call) -> WaitingAnswer:
 def _read_stores(service: Service) -> dict[str, tuple[str, str, float]]:
     # The indexes of single users catch up when a user is searched for.
     index = None if service.memory.config.recall.user_index_mb else service.memory.sessions.index.state()
-    spending = service.memory.services.spending_today()
+    spending = service.memory.services.ledger.today()
     return {
         "memoranda_follower_lag_messages": (
             "gauge",

@@ -105,15 +105,11 @@ def disk_usage(home: Path) -> tuple[DiskPart, ...]:
     sizes: dict[str, int] = {}
     for path in home.iterdir() if home.is_dir() else ():
         size = sum(_file_sizes(path))
-        name = _part_of(path.name)
+        name = next((part for part, starts in _PARTS if path.name.startswith(starts)), _OTHER)
         sizes[name] = sizes.get(name, 0) + size
     total = sum(sizes.values())
     parts = [DiskPart(name, size, round(100 * size / total) if total else 0) for name, size in sizes.items() if size]
     return tuple(sorted(parts, key=lambda part: -part.size))
-
-
-def _part_of(name: str) -> str:
-    return next((part for part, starts in _PARTS if name.startswith(starts)), _OTHER)
 
 
 def _file_sizes(path: Path) -> Iterator[int]:

@@ -21,19 +21,14 @@ _TIDY_PATH = "/memory/tidy"
 _CHANGED = "Memory changed since the page was opened, so nothing was done. This is what would be done now."
 
 
-def show_tidy(request: PageRequest) -> View:
-    """The page."""
-    return _tidy_view(request)
-
-
 def tidy(request: PageRequest) -> Reply:
     """Do what the page showed, as one change; if it would be something else by now, show that instead."""
     memory = request.memory
     if _name_changes(_proposed(request)) != request.form.get("seen", ""):
-        return _tidy_view(request, _CHANGED, 409)
+        return show_tidy(request, _CHANGED, 409)
     answer = curate(memory.services, memory.curated, memory.user, apply=True, model=False)
     if refused := answer.get("refused"):
-        return _tidy_view(request, " ".join(refused), 409)
+        return show_tidy(request, " ".join(refused), 409)
     for number in answer.get("applied", ()):
         request.service.metrics.add("memoranda_curated_changes_total")
         request.audit("memory.curate", f"change {number}")
@@ -51,7 +46,8 @@ def _name_changes(changes: list[CuratedChange]) -> str:
     return digest(repr([(change["target"], change["before"], change["after"]) for change in changes]))
 
 
-def _tidy_view(request: PageRequest, refusal: str = "", status: int = 200) -> View:
+def show_tidy(request: PageRequest, refusal: str = "", status: int = 200) -> View:
+    """The page; `refusal` says why a form was refused."""
     store, changes = request.memory.curated, _proposed(request)
     view = {
         "changes": [_describe(store, change) for change in changes],

@@ -109,7 +109,9 @@ def _rows(
     store: MemoryStore, everything: Sequence[MemoryChange], shown: Sequence[MemoryChange]
 ) -> tuple[ChangeRow, ...]:
     undone = undone_numbers(everything)
-    revoked = _revoked_handles(everything)
+    revoked = {
+        handle: change.number for change in everything if change.action == "revoke" and (handle := _handle_in(change))
+    }
     return tuple(_row(store, change, change.number in undone, revoked) for change in shown)
 
 
@@ -130,19 +132,9 @@ def _row(store: MemoryStore, change: MemoryChange, undone: bool, revoked: dict[s
     )
 
 
-def _revoked_handles(changes: Sequence[MemoryChange]) -> dict[str, int]:
-    """The entries whose allowance was revoked, with the number of the last such change."""
-    return {handle: change.number for change in changes if change.action == "revoke" and (handle := _handle_in(change))}
-
-
 def _handle_in(change: MemoryChange) -> str:
     found = _HANDLE.match(change.note)
     return found.group() if found else ""
-
-
-def show(request: PageRequest) -> View:
-    """The page."""
-    return _view(request)
 
 
 def undo(request: PageRequest) -> Reply:
@@ -152,9 +144,7 @@ def undo(request: PageRequest) -> Reply:
         raise Problem(422, "invalid", "The form names no change.")
     outcome = change_history.undo(request.memory.curated, int(number), PERSON)
     if isinstance(outcome, MemoryRefusal):
-        return _view(
-            request, explain_refusal(outcome), 409 if outcome.reason == "no_match" else refusal_status(outcome)
-        )
+        return show(request, explain_refusal(outcome), 409 if outcome.reason == "no_match" else refusal_status(outcome))
     return finish_write(request, "undo", outcome)
 
 
@@ -167,7 +157,8 @@ def revoke(request: PageRequest) -> Reply:
     return Redirect(page_url(_PATH), "The entry is scanned like any other again.")
 
 
-def _view(request: PageRequest, refusal: str = "", status: int = 200) -> View:
+def show(request: PageRequest, refusal: str = "", status: int = 200) -> View:
+    """The page; `refusal` says why a form was refused."""
     name = request.query.get("target", "")
     target = read_target(name) if name else None
     page = read_history(request.memory.curated, target, request.number("before", 0))
