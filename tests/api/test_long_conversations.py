@@ -9,7 +9,7 @@ import pytest
 
 import memoranda
 from memoranda.memory.curated.tool import MemoryTool
-from memoranda.memory.record import messages
+from memoranda.memory.record import rotation
 
 
 def _record_turns(session: memoranda.Session, turns: int) -> None:
@@ -49,7 +49,7 @@ def test_a_write_decodes_only_the_messages_that_are_new(
         _record_turns(session, turns)
         assert _save(session, "CI runs on Debian 12.")["success"]
         _record_turns(session, 1)
-        decoded = _count_calls(monkeypatch, messages, "decode_checked")
+        decoded = _count_calls(monkeypatch, rotation, "decode_content")
         assert _save(session, "The staging database is called heron.")["success"]
     assert len(decoded) == 3
 

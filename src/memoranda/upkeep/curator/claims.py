@@ -82,6 +82,7 @@ _REWORDED = [
     (re.compile(wording, _I), plain)
     for wording, plain in (
         (r"`(\w+)`", r"\1"),
+        (r"^one thing\b", ""),
         (r"\btime zone\b", "timezone"),
         (r"\b(?:dislikes?|hates?)\b", "does not like"),
         (r"\bavoid\b", "do not use"),

@@ -66,13 +66,14 @@ _NO_LONGER = re.compile(
     r"\b(?:no longer|not? .{0,60}\b(?:any ?more|any longer)|\w+n['’]t .{0,60}\b(?:any ?more|any longer)|stopped"
     r"|gave up|quit|(?<!is )(?<!are )used to|arrêté de"
     r"|(?:was|were|has been|have been|got) (?:\w+ and )?(?:removed|retired|deleted|dropped|discontinued"
-    r"|decommissioned|cancell?ed|fixed|resolved|shut down)|is deprecated|cancell?ed the|unsubscribed"
+    r"|decommissioned|cancell?ed|fixed|resolved|shut down)|is (?:deprecated|gone|retired)|(?:cancell?ed|dropped) the"
+    r"|got rid of|without any|unsubscribed"
     r"|nicht mehr|kein\w* .{0,40}mehr|ne .{0,60}\bplus|n['’]\w+ plus|ya no)\b|不再",
     _I,
 )
 _OLD_VALUE = re.compile(
     r"(?:\b|, )(?:not|without)\s+(?P<old0>[^,;.]+?)(?=[,;.]|$)"
-    r"|\b(?:instead of|rather than|replac\w+|from|in place of|dropped|renamed|retired|statt"
+    r"|\b(?:instead of|rather than|forget|replac\w+|from|in place of|dropped|renamed|retired|statt"
     r"|anstatt|anstelle von|ersetzt|von|(?:mudó"
     r"|cambió|pasó|passée?s?) de|au lieu d[e']"
     r"|remplace|en lugar de|en vez de|reemplaza|but no longer)\s+(?P<old>(?:[^,;.]|\.(?=\w))+?)"
@@ -141,9 +142,9 @@ WHERE = re.compile(r"\b(?:in|for|on|at|with|für|auf|bei|mit|pour|dans|avec|en|p
 _MAX_VALUE = 3
 _MIN_SHARED = 2
 _GIVES_VALUE = re.compile(
-    r"(?:\b(?:is|it['’]s|called|named|over to|to|but|take|uses?|has|have|goes with|by the name|replaced by|chose|on"
-    r"|licensed under|ist|est|es)"
-    r"|[:=])(?:\s+(?:now|actually))?\s+$",
+    r"(?:\b(?:is|it['’]s|called|named|over to|to|but|take|uses?|has|have|goes with|by the name|replaced by|chose|picked"
+    r"|on|licensed under|ist|est|es)"
+    r"|[:=,])(?:\s+(?:now|actually))?\s+$",
     _I,
 )
 _ARTICLES = re.compile(r"(?:an?|the)\s+$", _I)
@@ -154,6 +155,7 @@ _TALK_WORDS = """
 agreed chose settled anybody actually today yesterday earlier way forget head fyi correction scrap folk decided change
 switched note later anyone asks ask work take goes with new week day these planned scheduled over swapped out retired
 dropped said what up remind know before tell told heard update updated
+keep mind thing small replacing nothing place good picked pick team morning whenever again went they
 removed deleted discontinued decommissioned cancelled fixed resolved gone
 merged deprecated shut down subscription
 """
@@ -164,6 +166,7 @@ _ONE_OF_MANY = re.compile(
 )
 _CALLED = re.compile(r"\b(?:called|named|heißt|s['’]appelle|se llama)\s+$", _I)
 _PLACE = re.compile(r"\b(in|on|at|by|to|bei|chez)\s+(?:(?:the|der|die|la|le|el)\s+)?$", _I)
+_OPENING = re.compile(r"^\W*(?:for|in|on|at|just|as|when|note)\b[^,]*,", _I)
 _AND = re.compile(r"\b(?:and|or|und|oder|et|ou|y|o)\b|[,;和]", _I)
 _PAST = re.compile(
     r"\b(?:was|were|had|did|went|flew|ran|met|bought|sold|saw|took|made|fixed|visited"
@@ -249,7 +252,7 @@ def _denies(old: Claim, new: Claim) -> bool:
             is_most = 2 * len(own) > len(old.words) and len(own) >= _MIN_SHARED
             starts = bool(own) and says(denied, old.words[0])
             is_named = any(word.kind == "path" for word in own)
-            if not others and (is_most or starts or is_named) and not _AND.search(old.text):
+            if not others and (is_most or starts or is_named) and not _AND.search(_OPENING.sub("", old.text)):
                 return True
     return False
 
