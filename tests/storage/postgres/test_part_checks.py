@@ -68,7 +68,8 @@ _UNREADABLE_ITEM = (
 )
 _INCOMPLETE_CHECKPOINT = (
     "INSERT INTO checkpoints (user_id, thread_id, namespace, checkpoint_id, channels, state_kind, state, metadata_kind,"
-    " metadata, created_at) VALUES ('ana', 't', '', 'c', '{\"a\": \"missing\"}', 'j', ''::bytea, 'j', ''::bytea, 0)"
+    " metadata, created_at, checksum)"
+    " VALUES ('ana', 't', '', 'c', '{\"a\": \"missing\"}', 'j', ''::bytea, 'j', ''::bytea, 0, 0)"
 )
 
 

@@ -121,6 +121,14 @@ def test_another_wording_is_recognised(older: str, newer: str, relation: str) ->
         ("Has a meeting with Ravi on 3 June.", "Has a meeting with Ravi on 17 June."),
         ("The user's sister lives in Perth.", "The user's brother lives in Perth."),
         ("Camille approves travel expenses.", "Camille's travel expenses are approved by Henrik."),
+        ("User is allergic to peanuts.", "User's son is allergic to peanuts."),
+        ("The user is 34 years old.", "The user's son is 4 years old."),
+        ("The production server runs on port 9090.", "Production server is reachable at 10.4.0.12"),
+        ("User lives in Leeds.", "The user is a teacher at a primary school in Leeds."),
+        ("Felix works from Vienna.", "Marek moved to Vienna."),
+        ("El usuario usa Windows.", "The `export-csv` command was fixed on Windows."),
+        ("Use pull requests for all changes.", "Pull requests now need two approvals, one used to be enough."),
+        ("User's work laptop is a MacBook Pro.", "User's laptop: MacBook Pro."),
     ],
 )
 def test_the_same_words_may_say_another_thing(older: str, newer: str) -> None:

@@ -54,7 +54,7 @@ _ALIKE = (
 )
 WILD = "changed"
 _SUBJECTS = {
-    "user": "user users i my he she nutzer benutzer utilisateur utilisatrice usuario usuaria",
+    "user": "user i my he she nutzer benutzer utilisateur utilisatrice usuario usuaria",
     "project": "project we our repo repository app application projekt projet proyecto",
 }
 _SUBJECT_OF = {stem(word): name for name, words in _SUBJECTS.items() for word in words.split()}
@@ -67,8 +67,8 @@ _IGNORED = frozenset(map(stem, _IGNORED_WORDS.split()))
 # What one wording has and another may do without.
 _WEAK_WORDS = """
 follow allow set keep check add first ever put do make perform execute handle log fly entry wish usually format style
-stack url ip address reachable branch message command version language diet place rate under see shown show display
-person city ensure via be merely suite machine box year model mean project repo server situated
+stack url ip address reachable message command version language diet place rate under see shown show display
+person city ensure via be merely suite machine box year model mean project repo situated
 cluster pipeline port amount job immer stets bitte mochte sollen chaque situe etre como mas veut faut hacen cada
 """
 WEAK = frozenset(map(stem, _WEAK_WORDS.split()))
@@ -149,18 +149,20 @@ def read_claim(text: str) -> Claim:
     for word in language_words:
         key = word.key
         at = max(at, text.find(word.text, at))
-        if key in _SUBJECT_OF and (not words or _SUBJECT_OF[key] == "user") and subject in ("", _SUBJECT_OF[key]):
+        is_person = _SUBJECT_OF.get(key) == "user" and not word.text.lower().endswith("users")
+        if key in _SUBJECT_OF and (not words or is_person) and subject in ("", _SUBJECT_OF[key]):
             subject = _SUBJECT_OF[key]
-        elif word.kind in ("word", "name") and (verb := _verb_class(word.text)):
+        elif word.kind in ("word", "name") and (verb := _verb_class(word.text, text[at:])):
             verbs.add(verb)
         elif key not in _IGNORED and not (CHANGE.fullmatch(word.text) or SAYS_NOW.fullmatch(word.text)):
             words.append(word._replace(at=at))
     return Claim(text, tuple(words), subject, frozenset(verbs), tuple(key_of(word) for word in words))
 
 
-def _verb_class(text: str) -> str:
-    """The class of a verb; French joins its negation to it: "n'utilise plus". Go is a language."""
-    return "" if text == "Go" else _CLASS_OF.get(re.sub(r"^[nsjmt]['’]", "", text.lower()), "")
+def _verb_class(text: str, rest: str) -> str:
+    """The class of a verb; French joins its negation to it: "n'utilise plus". Go is a language, and work a place."""
+    is_place = text.lower() == "work" and not re.match(r"work (?:at|for|as|in|on|with|from)\b", rest, _I)
+    return "" if text == "Go" or is_place else _CLASS_OF.get(re.sub(r"^[nsjmt]['’]", "", text.lower()), "")
 
 
 def key_of(word: Word) -> str:

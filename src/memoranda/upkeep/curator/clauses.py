@@ -88,6 +88,7 @@ _TOKEN = re.compile(
     |(?P<month2>\b{MONTH})\ (?P<day2>\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)(?:,?\ (?P<year2>\d{{4}}))?
     |(?P<dotted>\b\d{{1,2}}\.\d{{1,2}}\.\d{{4}}\b)
     |(?P<time>\b\d{{1,2}}(?:(?::|\ ?h\ ?)\d\d(?:\ ?[ap]\.?m\b\.?)?|\ ?[ap]\.?m\b\.?|\ Uhr\b))
+    |(?P<address>\b\d{{1,3}}(?:\.\d{{1,3}}){{3}}\b)
     |(?P<path>(?:~|\.{{0,2}})/[\w~.@/*+-]*[\w/*]|\b[\w.@*-]+/(?!(?:s|sec|second|min|minute|h|hour|day|week|month|year)\b)(?:[\w@.*/+-]*[\w*/])?|\b[A-Z]:\\\S+|(?<![\w-])--?[a-z][\w-]+
       |\b(?:make|npm|npm\ run|yarn|pnpm|cargo|just|git|docker|uv\ run)\ \w+[-:][\w:-]*\w
       |\b[\w-]*\w(?:\.[\w-]+)*\.(?:[a-z]{{2,4}}|internal|local|example|py|js|ts|md|sh|c|h|rs|go)\b(?!\.\w)|\.[a-z]\w+\b|\b\w+_\w+\b
@@ -121,6 +122,8 @@ el los las un una unos unas y o del al en por para con es son era fue ha han que
 todos todas todo a de
 """
 _STOP = frozenset(_STOP_WORDS.split())
+# Nouns and verbs in English, and stop words elsewhere.
+_ENGLISH_WORDS = frozenset({"son", "war", "die", "den", "par", "sin"})
 # Words that introduce a statement and say nothing of their own; another wording may do without them.
 _FILLER_WORDS = """
 user users nutzer benutzer utilisateur utilisatrice l'utilisateur l'utilisatrice usuario usuaria allowed permitted
@@ -278,7 +281,7 @@ def _word(match: re.Match[str], unit: str, at: int, *, language: str, starts: bo
     kind = match.lastgroup
     if date := _date(match):
         return Word("date", date, text, at)
-    if kind in ("code", "url", "path"):
+    if kind in ("code", "url", "path", "address"):
         return Word("path", text.strip("`").rstrip("/").lower(), text, at)
     if kind == "time":
         return Word("number", _time(text), text, at)
@@ -291,7 +294,7 @@ def _word(match: re.Match[str], unit: str, at: int, *, language: str, starts: bo
         return Word("number", _NUMBER_OF.get(lower, "1"), text, at, unit)
     is_acronym = len(text) > 1 and text.isupper() and lower not in _EMPHASIS
     is_month = lower in _MONTH_OF and text[0].isupper() and not starts
-    is_stop = lower in _STOP and not is_acronym and not is_month
+    is_stop = lower in _STOP and not is_acronym and not is_month and not (language == "en" and lower in _ENGLISH_WORDS)
     if is_stop or lower.endswith("n't") or (lower in _UNITS and len(lower) == 1):
         return None
     key = stem(_without_accents(lower))

@@ -108,6 +108,9 @@ def _is_contained(part: Claim, whole: Claim) -> bool:
     count = len(part.keys)
     if count >= len(whole.keys) or not agree(part, whole) or WILD in whole.verbs:
         return False
+    if count == 1 and part.verbs - whole.verbs:
+        # One word of "works with Ola" is in much that says another thing.
+        return False
     if set(whole.keys[:count]) == part.values:
         begin = part.text.rstrip(" .!。")
         is_prefix = whole.text.lower().startswith(begin.lower())
@@ -161,7 +164,7 @@ def _has_inserted(part: Claim, whole: Claim) -> bool:
             continue
         if not begin and re.search(r"^[^\W\d_]\w*:\s+$", between):
             continue
-        if _ONE_THING.search(before) and not re.search(r"[^\w\s-]", between):
+        if _ONE_THING.search(before) and not WHERE.search(between) and not re.search(r"[^\w\s-]", between):
             continue
         lead = whole.text[words[begin - 1].at : words[begin].at] if begin else ""
         if WHERE.search(between) or SAYS_NOW.search(between) or not (_JOINS.search(lead) or _JOINS.search(between)):

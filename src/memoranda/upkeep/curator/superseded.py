@@ -165,7 +165,7 @@ _ONE_OF_MANY = re.compile(
     r"\b(?:an?|one|another|eine?n?|une?|una) [^\W\d_]+ (?:called|named|namens|nommée?|llamad[oa]) $", _I
 )
 _CALLED = re.compile(r"\b(?:called|named|heißt|s['’]appelle|se llama)\s+$", _I)
-_PLACE = re.compile(r"\b(in|on|at|by|to|bei|chez)\s+(?:(?:the|der|die|la|le|el)\s+)?$", _I)
+_PLACE = re.compile(r"\b(in|on|at|by|to|with|from|bei|chez)\s+(?:(?:the|der|die|la|le|el)\s+)?$", _I)
 _OPENING = re.compile(r"^\W*(?:for|in|on|at|just|as|when|note)\b[^,]*,", _I)
 _AND = re.compile(r"\b(?:and|or|und|oder|et|ou|y|o)\b|[,;和]", _I)
 _PAST = re.compile(
@@ -208,13 +208,15 @@ def _names_old_value(old: Claim, new: Claim) -> bool:
         if not replaced or was_denied or not (_changes(new) or is_denied):
             continue
         rest = [word for word in old.words if word not in replaced and not _is_version_behind(word, replaced[-1])]
-        if all(says(new, word) for word in rest):
+        if rest and _changes(new) and all(says(new, word) for word in rest):
             return True
         # "My editor is vim", and "I switched from vim to helix".
         given = read_claim(_WHEN.sub("", new.text.replace(phrase, "")))
-        added = [word for word in given.words if not says(old, word)]
-        fits = _is_one_phrase(added) and _GIVES_VALUE.search(_ARTICLES.sub("", old.text[: replaced[0].at]))
-        if fits:
+        added = [word for word in given.words if not says(old, word) and not _says_nothing(word)]
+        gives_value = all(says(new, word) for word in rest) or _GIVES_VALUE.search(
+            _ARTICLES.sub("", old.text[: replaced[0].at])
+        )
+        if gives_value and _is_one_phrase(added):
             return True
     return False
 
@@ -242,15 +244,19 @@ def _denies(old: Claim, new: Claim) -> bool:
     if _NO_LONGER.search(old.text) or not _NO_LONGER.search(new.text):
         return False
     told = [word for word in old.words if not _says_nothing(word)]
-    if all(says(new, word) for word in told):
-        return True
+    added = [word for word in new.words if not says(old, word) and not _says_nothing(word)]
+    # One word may be in much that says another thing.
+    is_about_it = len(told) > 1 or len(added) <= 1 or (old.verbs and old.verbs <= new.verbs)
     for part in _parts(new.text):
         if _NO_LONGER.search(part):
             denied = read_claim(_WHY.sub("", _WHEN.sub("", part)))
+            has_some = any(says(denied, word) for word in told)
+            if has_some and is_about_it and all(says(new, word) for word in told):
+                return True
             own = [word for word in denied.words if says(old, word)]
             others = [word for word in denied.words if word not in own and not _says_nothing(word)]
             is_most = 2 * len(own) > len(old.words) and len(own) >= _MIN_SHARED
-            starts = bool(own) and says(denied, old.words[0])
+            starts = bool(own) and says(denied, old.words[0]) and (len(own) > 1 or len(old.words) <= _MIN_SHARED)
             is_named = any(word.kind == "path" for word in own)
             if not others and (is_most or starts or is_named) and not _AND.search(_OPENING.sub("", old.text)):
                 return True
@@ -272,7 +278,7 @@ def _says_what_became_of(old: Claim, new: Claim) -> bool:
         is_about_it = old.values & now.values or (old.verbs and old.verbs == now.verbs)
         rest = [each for each in parts if each != part and _GONE.search(each)]
         is_over = any(before <= gone.values or _is_over(gone, old) for gone in map(read_claim, rest))
-        if is_about_it and before and after and is_over and agree(old, now):
+        if is_about_it and before and 0 < len(after) < _MAX_VALUE and is_over and agree(old, now):
             return True
     return False
 
@@ -280,14 +286,18 @@ def _says_what_became_of(old: Claim, new: Claim) -> bool:
 def _is_over(gone: Claim, old: Claim) -> bool:
     """Whether nothing but a name of the older claim is said to be gone."""
     words = [word for word in gone.words if not _says_nothing(word)]
+    if re.search(r"\bnot\b", gone.text, _I):
+        return False
     return all(says(old, word) for word in words) and any(word.kind in ("name", "path") for word in words)
 
 
 def _has_new_value(old: Claim, new: Claim, *, says_change: bool | None = None) -> bool:
     """Whether the words of both are the same but for one value, of an attribute that has one value at a time."""
     keyed = [_KEYED.fullmatch(claim.text.rstrip(" .")) for claim in (old, new)]
-    if keyed[0] and keyed[1] and keyed[0]["key"].lower() == keyed[1]["key"].lower():
-        return not (_is_list(keyed[0]["key"]) or old.values <= new.values or new.values <= old.values)
+    if keyed[0] and keyed[1]:
+        is_same_key = keyed[0]["key"].lower() == keyed[1]["key"].lower()
+        is_more = old.values <= new.values or new.values <= old.values
+        return is_same_key and not is_more and not _is_list(keyed[0]["key"])
     if bool(LIMITS.search(old.text)) != bool(LIMITS.search(new.text)) or _PAST.search(old.text):
         return False
     kept = new.words
@@ -443,12 +453,19 @@ def _replaces_word(old: Claim, new: Claim, values: tuple[Word, Word]) -> bool:
     one, two = values
     if old.verbs - _ONE_AT_A_TIME or new.verbs - _ONE_AT_A_TIME - {WILD}:
         return False
+    if old.verbs - new.verbs - {"live", "place", "run", "go", "call"} and _MOVE.search(new.text):
+        return False
     before, after = _texts_before(old, new, values)
     if not _same_place(before, after) and WILD not in new.verbs:
         return False
     is_series = any({one.key, two.key} <= line for line in _SERIES)
     if is_series and before.lower() == after.lower():
         return True
+    if not re.search(r"\w", before) and not (
+        old.verbs & new.verbs & {"own"} or _VALUE_OF.match(old.text[len(one.text) :])
+    ):
+        # Who does something is no value of it.
+        return False
     if not old.verbs and not (_COPULA.search(before) and (_COPULA.search(after) or _LEADS.search(after))):
         return False
     is_related = is_series or two.key in related_words(one.key)
