@@ -95,7 +95,6 @@ _WHEN = re.compile(
     r"|^(?:as of|since) (?:this|last|next) \w+\s+|^(?:as of|since|from now|désormais|seit|depuis|desde)[^,]*,\s+",
     _I,
 )
-_WHY = re.compile(r"\s+(?:because|due to|since|weil|wegen|parce que|porque)\b.*", _I)
 _GONE = re.compile(
     r"\b(?:gone|left|sold|retired|dropped|removed|deleted|replaced|shut|over|out|not|no longer|was|were|weg|nicht"
     r"|verkauft|verlassen|abgeschaltet|partie?s?|vendue?s?|plus|vendid[oa]s?|ya no)\b|不再",
@@ -207,7 +206,7 @@ def _names_old_value(old: Claim, new: Claim) -> bool:
         was_denied = replaced and _NEGATES.search(old.text[: replaced[0].at])
         if not replaced or was_denied or not (_changes(new) or is_denied):
             continue
-        rest = [word for word in old.words if word not in replaced and not _is_version_behind(word, replaced[-1])]
+        rest = [word for word in old.words if word not in replaced]
         if rest and _changes(new) and all(says(new, word) for word in rest):
             return True
         # "My editor is vim", and "I switched from vim to helix".
@@ -224,10 +223,6 @@ def _names_old_value(old: Claim, new: Claim) -> bool:
 def _is_one_phrase(words: Sequence[Word]) -> bool:
     """Whether words are one value: "Fly", "Tesla Model 3"."""
     return 0 < len(words) <= _MAX_VALUE and all(two.at == one.at + len(one.text) + 1 for one, two in pairwise(words))
-
-
-def _is_version_behind(word: Word, name: Word) -> bool:
-    return word.kind == "number" and word.at == name.at + len(name.text) + 1
 
 
 def _changes(new: Claim) -> bool:
@@ -249,7 +244,7 @@ def _denies(old: Claim, new: Claim) -> bool:
     is_about_it = len(told) > 1 or len(added) <= 1 or (old.verbs and old.verbs <= new.verbs)
     for part in _parts(new.text):
         if _NO_LONGER.search(part):
-            denied = read_claim(_WHY.sub("", _WHEN.sub("", part)))
+            denied = read_claim(_WHEN.sub("", part))
             has_some = any(says(denied, word) for word in told)
             if has_some and is_about_it and all(says(new, word) for word in told):
                 return True
@@ -277,18 +272,10 @@ def _says_what_became_of(old: Claim, new: Claim) -> bool:
         before, after = old.values - now.values, now.values - old.values
         is_about_it = old.values & now.values or (old.verbs and old.verbs == now.verbs)
         rest = [each for each in parts if each != part and _GONE.search(each)]
-        is_over = any(before <= gone.values or _is_over(gone, old) for gone in map(read_claim, rest))
+        is_over = any(before <= read_claim(each).values for each in rest)
         if is_about_it and before and 0 < len(after) < _MAX_VALUE and is_over and agree(old, now):
             return True
     return False
-
-
-def _is_over(gone: Claim, old: Claim) -> bool:
-    """Whether nothing but a name of the older claim is said to be gone."""
-    words = [word for word in gone.words if not _says_nothing(word)]
-    if re.search(r"\bnot\b", gone.text, _I):
-        return False
-    return all(says(old, word) for word in words) and any(word.kind in ("name", "path") for word in words)
 
 
 def _has_new_value(old: Claim, new: Claim, *, says_change: bool | None = None) -> bool:
@@ -305,8 +292,6 @@ def _has_new_value(old: Claim, new: Claim, *, says_change: bool | None = None) -
         # The day of the change.
         kept = tuple(word for word in kept if word.kind != "date")
     head, tail = shared_ends([key_of(word) for word in old.words], [key_of(word) for word in kept])
-    while head and all(_is_hyphenated(claim, words[head - 1]) for claim, words in ((old, old.words), (new, kept))):
-        head -= 1
     values = old.words[head : len(old.words) - tail], kept[head : len(kept) - tail]
     if not all(0 < len(value) <= _MAX_VALUE for value in values):
         return False
@@ -319,7 +304,7 @@ def _has_new_value(old: Claim, new: Claim, *, says_change: bool | None = None) -
         says_change = _says_change(new)
     if says_change and len(values[0]) == len(values[1]) == 1 and _replaces_word(old, new, (one, two)):
         return True
-    kinds = [_kinds(claim, value) for claim, value in zip((old, new), values, strict=True)]
+    kinds = [{word.kind for word in value} for value in values]
     # A name has no capital in scripts without them.
     has_words = any("word" in kind for kind in kinds) and (one.key.isascii() or "是" not in old.text)
     texts = _texts_before(old, new, (one, two))
@@ -332,17 +317,6 @@ def _has_new_value(old: Claim, new: Claim, *, says_change: bool | None = None) -
     if (has_words and not is_named) or not (kinds[0] & kinds[1] or both_named or is_named):
         return False
     return _is_single_valued(old, new, (one, two), old.words[:head], old.words[len(old.words) - tail :] if tail else ())
-
-
-def _kinds(claim: Claim, value: Sequence[Word]) -> set[str]:
-    """The kinds of the words of a value; several that hyphens join are a name."""
-    is_joined = len(value) > 1 and all(_is_hyphenated(claim, word) for word in value[:-1])
-    return {"name"} if is_joined else {word.kind for word in value}
-
-
-def _is_hyphenated(claim: Claim, word: Word) -> bool:
-    """Whether a word is followed by a hyphen and more of the same name: "quill-server"."""
-    return re.match(r"-\w", claim.text[word.at + len(word.text) :]) is not None
 
 
 def _has_new_name(old: Claim, new: Claim) -> bool:
