@@ -297,8 +297,9 @@ class GuardedProvider:
         if result.ok:
             self._health.record_success(hook)
         else:
-            _log.warning("Memory provider %s failed in %s: %s", self.name, hook, result.error)
+            # Whoever reads the log finds the failure in the health, too.
             self._health.record_failure(hook, result.error)
+            _log.warning("Memory provider %s failed in %s: %s", self.name, hook, result.error)
         return result
 
     def _track(self, hook: str, pending: PendingCall) -> None:
