@@ -53,7 +53,7 @@ def test_an_object_is_its_fields() -> None:
 
 
 def test_the_value_of_a_channel_is_stored_as_the_bytes_of_its_checkpoint() -> None:
-    """What remains is the state, still MessagePack; nothing is encoded anew."""
+    """What remains is the state, still MessagePack; nothing is encoded again."""
     value = b"\x92\xa2hi\xcd\x00\x07"
     found = split_checkpoint(b"\x83\xa1v\x04\xaechannel_values\x81\xa1m" + value + b"\xa2id\xa1x")
     assert found.content == {"v": 4, "channel_values": {"m": ["hi", 7]}, "id": "x"}

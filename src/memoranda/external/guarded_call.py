@@ -297,7 +297,7 @@ class GuardedProvider:
         if result.ok:
             self._health.record_success(hook)
         else:
-            # Whoever reads the log finds the failure in the health, too.
+            # A reader of the log finds the failure in the health, too.
             self._health.record_failure(hook, result.error)
             _log.warning("Memory provider %s failed in %s: %s", self.name, hook, result.error)
         return result

@@ -19,7 +19,7 @@ _VERBS = {
     " mag bevorzugt liebt préfère aime prefiere gusta gustan",
     "use": "use uses used using utilize utilizes target targets nutzt nutzen verwendet verwenden benutzt benutzen"
     " utilise utilisent usa usan utiliza employ",
-    "live": "based live lives reside resides city wohnt lebt wohnort habite vit domicile vive reside ciudad",
+    "live": "based live lives reside resides city wohnt lebt wohnort habite vit domicile vive ciudad",
     "work": "work works working employed employs profession occupation arbeitet travaille trabaja",
     "run": "run runs ran running execute executes listen listens serve serves läuft laufen lauscht"
     " écoute tourne lance lancent exécute exécuter corre escucha",
@@ -29,7 +29,7 @@ _VERBS = {
     "own": "own owns owned owner maintain maintains maintained maintainer leads led handle handles handled",
     "call": "called named name naming names heißt appelle llama nom nombre",
     "take": "take takes last lasts dauert dure dura cost costs kostet",
-    "end": "end ends expire expires due endet expire vence termina",
+    "end": "end ends expire expires due endet vence termina",
     "start": "start starts begin begins beginnt commence empieza",
     "write": "written write implemented implementation geschrieben écrit escrito",
     "require": "required require requires needs need needed",
@@ -52,7 +52,8 @@ _ALIKE = (
     frozenset(("run", "use")),
     frozenset(("take", "require")),
 )
-WILD = "changed"
+# The class of every verb that says that something is not as it was.
+CHANGED = "changed"
 _SUBJECTS = {
     "user": "user i my he she nutzer benutzer utilisateur utilisatrice usuario usuaria",
     "project": "project we our repo repository app application projekt projet proyecto",
@@ -66,9 +67,9 @@ directory folder roughly approximately
 _IGNORED = frozenset(map(stem, _IGNORED_WORDS.split()))
 # What one wording has and another may do without.
 _WEAK_WORDS = """
-follow allow set keep check add first ever put do make perform execute handle log fly entry wish usually format style
-stack url ip address reachable message command version language diet place rate under see shown show display
-person city ensure via be merely suite machine box year model mean project repo situated
+follow allow set keep check add first put make perform log fly entry wish format style
+stack url ip address message command version language diet place rate see shown show display
+person ensure merely suite machine box year model mean project repo situated
 cluster pipeline port amount job immer stets bitte mochte sollen chaque situe etre como mas veut faut hacen cada
 """
 WEAK = frozenset(map(stem, _WEAK_WORDS.split()))
@@ -88,7 +89,7 @@ _REWORDED = [
         (r"\bavoid\b", "do not use"),
         (r"\btakes? place\b|\ba lieu\b", "happens"),
         (r"\bkicks? off\b", "starts"),
-        (r"\b(?:is|are) (?:built|made|done|run) (?:with|using|on)\b", "uses"),
+        (r"\b(?:is|are) (?:(?:built|made|done|run) (?:with|using)|built on)\b", "uses"),
         (r"\b(?:is|are) (?:forbidden|prohibited|not allowed)\b", "never"),
         (r"\b(?:do not|don['’]t|never) (\w+) (.+?) without asking(?: first)?", r"ask before \1 \2"),
         (r"\b(?:home|residence) is\b", "lives"),
@@ -131,7 +132,7 @@ class Claim:
 
 
 def read_claim(text: str) -> Claim:
-    verbs = {WILD} if CHANGE.search(text) else set[str]()
+    verbs = {CHANGED} if CHANGE.search(text) else set[str]()
     text = _PREFACE.sub("", text)
     for wording, plain in _REWORDED:
         text = wording.sub(plain, text)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
-from memoranda.upkeep.curator.claims import SAYS_NOW, WEAK, WILD, Claim, agree, read_claim, says
+from memoranda.upkeep.curator.claims import CHANGED, SAYS_NOW, WEAK, Claim, agree, read_claim, says
 from memoranda.upkeep.curator.clauses import MONTH, clauses_of
 from memoranda.upkeep.curator.missing_facts import missing_facts
 from memoranda.upkeep.curator.superseded import LIMITS, WHERE, is_superseded, is_with_version
@@ -106,7 +106,7 @@ def _directions(claim: Claim) -> dict[str, str]:
 def _is_contained(part: Claim, whole: Claim) -> bool:
     """Whether the whole says the part and adds to it, or has it as one of its clauses."""
     count = len(part.keys)
-    if count >= len(whole.keys) or not agree(part, whole) or WILD in whole.verbs:
+    if count >= len(whole.keys) or not agree(part, whole) or CHANGED in whole.verbs:
         return False
     if count == 1 and part.verbs - whole.verbs:
         # One word of "works with Ola" is in much that says another thing.

@@ -12,7 +12,7 @@ from itertools import pairwise
 from memoranda.memory.curated.operations import shared_ends
 from memoranda.search.index.related_words import opposite_words, related_words
 from memoranda.search.index.stemmer import stem
-from memoranda.upkeep.curator.claims import CHANGE, SAYS_NOW, WEAK, WILD, Claim, agree, key_of, read_claim, says
+from memoranda.upkeep.curator.claims import CHANGE, CHANGED, SAYS_NOW, WEAK, Claim, agree, key_of, read_claim, says
 from memoranda.upkeep.curator.clauses import MONTH, Word, is_filler, words_of
 
 _I = re.IGNORECASE
@@ -299,7 +299,7 @@ def _has_new_value(old: Claim, new: Claim, *, says_change: bool | None = None) -
         return False
     one, two = values[0][0], values[1][0]
     if all(len(value) == 1 or is_with_version(value) for value in values) and _exclude_each_other(one, two, old):
-        return agree(old, new) or WILD in new.verbs
+        return agree(old, new) or CHANGED in new.verbs
     if says_change is None:
         says_change = _says_change(new)
     if says_change and len(values[0]) == len(values[1]) == 1 and _replaces_word(old, new, (one, two)):
@@ -376,7 +376,7 @@ def _are_measures(claims: tuple[Claim, Claim], values: tuple[Word, Word]) -> boo
     """Whether two numbers measure the same, or the newer one says that it changed."""
     (old, new), (one, two) = claims, values
     are_alike = one.kind == two.kind and one.unit == two.unit
-    return are_alike and _is_measure(old, one) and (_is_measure(new, two) or WILD in new.verbs)
+    return are_alike and _is_measure(old, one) and (_is_measure(new, two) or CHANGED in new.verbs)
 
 
 def _is_measure(claim: Claim, word: Word) -> bool:
@@ -425,12 +425,12 @@ def _same_place(before: str, after: str) -> bool:
 def _replaces_word(old: Claim, new: Claim, values: tuple[Word, Word]) -> bool:
     """Whether a newer word stands where the older one stood, and both are of one kind: days, ranks, names."""
     one, two = values
-    if old.verbs - _ONE_AT_A_TIME or new.verbs - _ONE_AT_A_TIME - {WILD}:
+    if old.verbs - _ONE_AT_A_TIME or new.verbs - _ONE_AT_A_TIME - {CHANGED}:
         return False
     if old.verbs - new.verbs - {"live", "place", "run", "go", "call"} and _MOVE.search(new.text):
         return False
     before, after = _texts_before(old, new, values)
-    if not _same_place(before, after) and WILD not in new.verbs:
+    if not _same_place(before, after) and CHANGED not in new.verbs:
         return False
     is_series = any({one.key, two.key} <= line for line in _SERIES)
     if is_series and before.lower() == after.lower():
@@ -466,7 +466,7 @@ def _is_single_valued(
 ) -> bool:
     """Whether the words before the value lead to the one value of an attribute."""
     before, after = _texts_before(old, new, values)
-    if not _same_place(before, after) and WILD not in new.verbs:
+    if not _same_place(before, after) and CHANGED not in new.verbs:
         return False
     is_number = values[0].kind == "number"
     is_thing = re.match(r"\W*(?:the|our|my|der|die|das|le|la|el)\b", old.text, _I)
@@ -476,20 +476,20 @@ def _is_single_valued(
         or old.verbs & {"own", "call"}
     )
     if is_number and head and _is_version(old, values[0], head[-1]):
-        return agree(old, new) or WILD in new.verbs
+        return agree(old, new) or CHANGED in new.verbs
     leads_to_measure = _COPULA.search(before) or (values[0].unit and _MEASURES.search(before))
     if tail and not (is_number and leads_to_measure):
         return False
     if _LEADS.search(before) and _LEADS.search(after):
         is_move = _MOVE.search(new.text) and old.verbs & {"live", "place", "run", "go"}
-        return old.verbs == new.verbs or bool(is_move) or bool(old.verbs & {"call"} and WILD in new.verbs)
+        return old.verbs == new.verbs or bool(is_move) or bool(old.verbs & {"call"} and CHANGED in new.verbs)
     if values[0].kind in ("number", "date") and _MEASURES.search(before) and _MEASURES.search(after):
         return old.verbs == new.verbs and bool(head or tail)
     is_one_of_many = re.match(r"\W*(?:an?|one|another|ein|eine|un|une|una)\b", old.text, _I)
-    if new.verbs - old.verbs - {WILD} or (old.verbs - new.verbs and WILD not in new.verbs):
+    if new.verbs - old.verbs - {CHANGED} or (old.verbs - new.verbs and CHANGED not in new.verbs):
         return False
     return bool(has_attribute and not is_one_of_many and _COPULA.search(before)) and (
-        bool(_COPULA.search(after)) or bool(_LEADS.search(after) and WILD in new.verbs)
+        bool(_COPULA.search(after)) or bool(_LEADS.search(after) and CHANGED in new.verbs)
     )
 
 
