@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 import memoranda
+from memoranda.cli.hooks.call import HookCall
+from memoranda.cli.hooks.process import HookOptions
 from memoranda.integrations.hooks.log import HookLog
 from memoranda.search.recall_log import hook_calls_path
 from tests.cli.terminal import Terminal
@@ -160,3 +162,14 @@ def test_a_hook_loads_only_what_its_event_needs(tmp_path: Path, event: str, forb
     loaded = set(done.stderr.decode().split())
     assert "memoranda.cli.hooks.call" in loaded
     assert loaded & set(forbidden) == set()
+
+
+def test_a_worker_that_begins_after_the_deadline_does_not_log_its_call_again(home: Path) -> None:
+    """The thread that waited has logged the beginning and the result already."""
+    options = HookOptions("claude-code", "UserPromptSubmit")
+    options.home = str(home)
+    call = HookCall(options, b'{"prompt": "Which port did the heron cluster have?"}')
+    call.log_late()
+    call.answer()
+    lines = (home / "logs" / "hook-events.jsonl").read_text().splitlines()
+    assert [("event" in line, "outcome" in line) for line in lines] == [(True, False), (False, True)]

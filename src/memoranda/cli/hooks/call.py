@@ -57,6 +57,7 @@ class HookCall:
         self._payload = HookPayload(options.event)
         self._config: HomeConfig | None = None
         self._log: HookLog | None = None
+        self._log_lock = threading.Lock()
 
     def answer(self) -> str:
         """Returns the text for standard output; "" for none, and also when something failed."""
@@ -106,11 +107,17 @@ class HookCall:
 
     def _answer_event(self, payload: HookPayload) -> str:
         from memoranda.integrations.hooks.home_config import HomeConfig  # noqa: PLC0415
-        from memoranda.integrations.hooks.log import HookLog  # noqa: PLC0415
 
         self._config = config = HomeConfig(self._locate_home())
-        self._log = HookLog(config.home.root, self._started_at)
-        return answer_and_log(config, self._options, payload, self._log)
+        return answer_and_log(config, self._options, payload, self._open_log(config.home.root))
+
+    def _open_log(self, root: "Path") -> "HookLog":
+        """The one log of this call, for the worker and for the thread that finds it late."""
+        from memoranda.integrations.hooks.log import HookLog  # noqa: PLC0415
+
+        with self._log_lock:
+            self._log = self._log or HookLog(root, self._started_at)
+            return self._log
 
     def _call_tool(self, payload: HookPayload) -> str:
         from memoranda.cli.log_file import log_to_home  # noqa: PLC0415
@@ -187,13 +194,12 @@ class HookCall:
     def _log_outcome(self, outcome: str, reason: str) -> None:
         """Adds a result to the list of `memoranda hook status`, which contains the answered events only."""
         from memoranda.errors import MemorandaError  # noqa: PLC0415
-        from memoranda.integrations.hooks.log import HookLog  # noqa: PLC0415
 
         payload = self._payload
         if payload.event not in ANSWERED_EVENTS:
             return
         try:
-            log = self._log or HookLog(self._locate_home().root, self._started_at)
+            log = self._open_log(self._locate_home().root)
         except (MemorandaError, OSError):
             return
         log.begin(self._options.host, payload.event, payload.session_id, payload.prompt, self._options.user)

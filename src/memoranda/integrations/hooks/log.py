@@ -7,6 +7,7 @@ that a hook does not load anyway.
 
 import json
 import os
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ class HookLog:
         """
         self._home = home
         self._caller = caller
+        self._lock = threading.Lock()
         self._has_begun = self._has_ended = False
         process = os.getpid() if caller is None else caller.process
         self._started_at = time.time() if started_at is None else started_at
@@ -51,24 +53,25 @@ class HookLog:
 
         `user` is the user of the home for whom the hook was called; the line of the owner names none.
         """
-        if self._has_begun:
-            return
-        self._has_begun = True
         fields = {"host": host, "event": event, "session_id": logged_id(session_id), "prompt": mask_words(prompt)}
-        self._append({"at": round(self._started_at, 3), **fields, **({"user": user} if user is not None else {})})
+        named = {} if user is None else {"user": user}
+        with self._lock:
+            if not self._has_begun:
+                self._has_begun = True
+                self._append({"at": round(self._started_at, 3), **fields, **named})
 
     def end(self, outcome: str, reason: str, details: dict[str, Any] | None = None) -> None:
         """Logs the result: an outcome, the reason in words, and the details behind the decision."""
-        if self._has_ended:
-            return
-        self._has_ended = True
         cpu, caller = time.process_time(), self._caller
         helper = {}
         if caller is not None:
             cpu += caller.cpu - caller.helper_cpu_before
             helper = {"helper": os.getpid()}
         durations = {"ms": round(1000 * (time.time() - self._started_at)), "cpu_ms": round(1000 * cpu)}
-        self._append({"outcome": outcome, "reason": reason, **(details or {}), **durations, **helper})
+        with self._lock:
+            if not self._has_ended:
+                self._has_ended = True
+                self._append({"outcome": outcome, "reason": reason, **(details or {}), **durations, **helper})
 
     def _append(self, fields: dict[str, Any]) -> None:
         append_line(self._home, hook_calls_path(self._home), {"id": self.call_id, **fields})
