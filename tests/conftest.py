@@ -35,6 +35,7 @@ from tests.file_order import is_everyday, is_in_share, is_slow, pytest_configure
 from tests.postgres import (
     mark_server_tests_slow,
     oldest_postgres_server,
+    ordinary_wait,
     own_postgres_server,
     postgres_server,
     postgres_url,
@@ -47,6 +48,7 @@ from tests.temporary_files import disk_directory, use_memory_for_temporary_files
 
 __all__ = [
     "oldest_postgres_server",
+    "ordinary_wait",
     "own_postgres_server",
     "postgres_server",
     "postgres_url",

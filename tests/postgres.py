@@ -24,6 +24,7 @@ import psycopg
 import pytest
 
 from memoranda.home.shards import directory, move
+from memoranda.storage.postgres import dialect
 
 ROLE = "memoranda"
 """Like a role in production: no superuser, so that row-level security applies to it."""
@@ -35,6 +36,7 @@ FAST_SETTINGS = {
     "shared_buffers": "64MB", "autovacuum": "off", "max_wal_size": "256MB",
     "log_min_messages": "fatal",
 }  # fmt: skip
+_ORDINARY_WAIT = dialect.MAX_WAIT
 _WATCH = (
     '(while kill -0 "$1" 2>/dev/null; do sleep 1; done; kill -QUIT $(head -1 "$2/data/postmaster.pid"); rm -rf "$2") &'
 )
@@ -172,15 +174,22 @@ def run_directory(factory: pytest.TempPathFactory) -> Path:
     return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
 
+def _wait_for_other_tests() -> None:
+    """Let followers wait until the transactions of other tests have ended, which takes seconds on a busy machine."""
+    dialect.MAX_WAIT = 30.0
+
+
 @pytest.fixture(scope="session")
 def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Server:
     """PostgreSQL 18, shared by all tests of the run."""
+    _wait_for_other_tests()
     return shared_server(newest_binaries(), run_directory(tmp_path_factory))
 
 
 @pytest.fixture(scope="session")
 def oldest_postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Server:
     """PostgreSQL 15, shared by all tests of the run."""
+    _wait_for_other_tests()
     return shared_server(oldest_binaries(), run_directory(tmp_path_factory))
 
 
@@ -211,7 +220,13 @@ def server_url(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.fixture
-def own_postgres_server() -> Iterator[Server]:
+def ordinary_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let followers wait no longer than they do in production, for tests that hold them back."""
+    monkeypatch.setattr(dialect, "MAX_WAIT", _ORDINARY_WAIT)
+
+
+@pytest.fixture
+def own_postgres_server(ordinary_wait: None) -> Iterator[Server]:
     """A server for one test that stops it, or keeps a transaction open, which all others would notice."""
     # Commits reach the operating system, so that they survive a crash of the server.
     server = start_server(newest_binaries(), settings={**FAST_SETTINGS, "synchronous_commit": "on"})

@@ -15,6 +15,7 @@ from tests.postgres import Server, newest_binaries, oldest_binaries, run_directo
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("ordinary_wait")
 class TestNewestServer(ConcurrencyContract):
     @pytest.fixture
     def server(self, tmp_path_factory: pytest.TempPathFactory) -> Server:

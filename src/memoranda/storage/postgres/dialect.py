@@ -146,13 +146,13 @@ class Horizon:
         self._ask_newest = f"SELECT GREATEST({newest})::text, {_HORIZON}::text"
         self._slow = ""
 
-    def wait(self, ask: Ask, max_wait: float = MAX_WAIT) -> bool:
+    def wait(self, ask: Ask) -> bool:
         """Wait until everything committed before the call is below the horizon; False if that takes too long.
 
         `ask` executes one statement outside a transaction and returns its first row.
         """
         newest, oldest = ask(self._ask_newest, [])
-        return newest is None or self._wait(newest, oldest, ask, max_wait)
+        return newest is None or self._wait(newest, oldest, ask)
 
     def heads(self, feeds: Sequence[FeedTable], ask: Ask, *, visible: bool = False) -> list[Position]:
         """The last positions below the horizon, after waiting; mostly nothing is in progress, and one trip is enough.
@@ -166,14 +166,14 @@ class Horizon:
         values = [value for feed in feeds for value in feed.condition.values]
         newest, oldest, *found = ask(f"{self._ask_newest}, {_last(feeds, _BELOW_HORIZON)}", values)
         if newest is not None:
-            passed = self._wait(newest, oldest, ask, MAX_WAIT)
+            passed = self._wait(newest, oldest, ask)
             found = ask(f"SELECT {_last(feeds, _VISIBLE if visible and not passed else _BELOW_HORIZON)}", values)
         return [START if position is None else Position(*position) for position in found]
 
-    def _wait(self, newest: str, oldest: str, ask: Ask, max_wait: float) -> bool:
+    def _wait(self, newest: str, oldest: str, ask: Ask) -> bool:
         if oldest == self._slow:
             return False
-        deadline, pause = time.monotonic() + max_wait, _FIRST_PAUSE
+        deadline, pause = time.monotonic() + MAX_WAIT, _FIRST_PAUSE
         while True:
             time.sleep(pause)
             passed, oldest = ask(f"SELECT {_HORIZON} > ?::text::xid8, {_HORIZON}::text", [newest])
