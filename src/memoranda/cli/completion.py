@@ -31,13 +31,12 @@ _PROGRAM, _VARIABLE = "memoranda", "_MEMORANDA_COMPLETE"
 @click.command(epilog=_EPILOG)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @common_options
-def command(shell: str) -> None:
+def command(invocation: Invocation, shell: str) -> None:
     """Print the completion script for a shell.
 
     It completes commands, options and their values, the programs to import from and install into, settings, providers,
     profiles, and sessions by the beginning of their id or title.
     """
-    invocation = Invocation.current()
     script_class = get_completion_class(shell)
     assert script_class is not None
     script = script_class(click.get_current_context().find_root().command, {}, _PROGRAM, _VARIABLE).source()

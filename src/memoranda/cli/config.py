@@ -41,9 +41,8 @@ def command() -> None:
 
 @command.command("list")
 @common_options
-def list_settings() -> None:
+def list_settings(invocation: Invocation) -> None:
     """Show every setting with its value, its environment variable and what it means."""
-    invocation = Invocation.current()
     loaded = config.load(invocation.locate_home())
     warn_of_unknown_keys(loaded)
     rows = [(key, config.shown_value(config.value_of(loaded, key))) for key in config.KEYS]
@@ -54,9 +53,8 @@ def list_settings() -> None:
 @command.command()
 @click.argument("name", shell_complete=complete_setting)
 @common_options
-def get(name: str) -> None:
+def get(invocation: Invocation, name: str) -> None:
     """Show one setting, or all of a section, such as memory."""
-    invocation = Invocation.current()
     section = [key for key in config.KEYS if key.name.startswith(f"{name}.")]
     keys = section or [config.find_key(name)]
     loaded = config.load(invocation.locate_home())
@@ -70,9 +68,8 @@ def get(name: str) -> None:
 @click.argument("name", shell_complete=complete_setting)
 @click.argument("value")
 @common_options
-def set_setting(name: str, value: str) -> None:
+def set_setting(invocation: Invocation, name: str, value: str) -> None:
     """Change one setting in config.yaml; comments and other keys do not change."""
-    invocation = Invocation.current()
     home = invocation.locate_home()
     stored = config.shown_value(config.set_value(home, name, value))
     warn_of_unknown_keys(config.load(home))
@@ -82,9 +79,8 @@ def set_setting(name: str, value: str) -> None:
 @command.command()
 @click.argument("name", shell_complete=complete_setting)
 @common_options
-def unset(name: str) -> None:
+def unset(invocation: Invocation, name: str) -> None:
     """Remove one setting from config.yaml, so that its default applies."""
-    invocation = Invocation.current()
     home = invocation.locate_home()
     removed = config.unset_value(home, name)
     value = config.shown_value(config.value_of(config.load(home), config.find_key(name)))
@@ -94,9 +90,8 @@ def unset(name: str) -> None:
 
 @command.command()
 @common_options
-def path() -> None:
+def path(invocation: Invocation) -> None:
     """Show the path of config.yaml."""
-    invocation = Invocation.current()
     home = invocation.locate_home()
     invocation.respond(str(home.config_file), {"path": str(home.config_file), "exists": home.config_file.exists()})
 
@@ -115,9 +110,8 @@ def secret() -> None:
 
 @secret.command("list")
 @common_options
-def list_secrets() -> None:
+def list_secrets(invocation: Invocation) -> None:
     """Show the names of the stored secrets."""
-    invocation = Invocation.current()
     names = sorted(config.read_secrets(invocation.locate_home()))
     invocation.respond("\n".join(names) or "No secrets are stored.", {"names": names})
 
@@ -125,9 +119,8 @@ def list_secrets() -> None:
 @secret.command("set")
 @click.argument("name")
 @common_options
-def set_secret(name: str) -> None:
+def set_secret(invocation: Invocation, name: str) -> None:
     """Store a secret. The command prompts for it without echo, or reads it from a pipe."""
-    invocation = Invocation.current()
     value = click.prompt(name, hide_input=True, err=True) if sys.stdin.isatty() else sys.stdin.readline().rstrip("\r\n")
     if not value:
         invocation.fail(f"The value of {name} is empty. Nothing was written.")
@@ -139,9 +132,8 @@ def set_secret(name: str) -> None:
 @secret.command()
 @click.argument("name")
 @common_options
-def remove(name: str) -> None:
+def remove(invocation: Invocation, name: str) -> None:
     """Delete a secret."""
-    invocation = Invocation.current()
     if not config.remove_secret(invocation.locate_home(), name):
         invocation.fail(f"There is no secret {name}.")
     invocation.respond(f"Removed {name}.", {"success": True, "name": name})
@@ -155,9 +147,8 @@ def profile() -> None:
 
 @profile.command("list")
 @common_options
-def list_profiles() -> None:
+def list_profiles(invocation: Invocation) -> None:
     """Show the profiles of the home and their directories."""
-    invocation = Invocation.current()
     base = locate_home(invocation.home, "default")
     directories = {name: str(locate_home(base.root, name).root) for name in base.profiles()}
     text = "\n".join(f"{name}  {directory}" for name, directory in directories.items())

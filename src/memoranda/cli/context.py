@@ -25,7 +25,7 @@ REMOTE_RUNNER = f"{_KEY}run_remotely"
 
 
 def common_options(command: Command) -> Command:
-    """Adds --home, --profile, --url and --json to a command; `Invocation.current` returns their values.
+    """Adds --home, --profile, --url and --json to a command, which gets their values as its `Invocation`.
 
     With a URL, the command of the same name for a service runs instead, if there is one.
     """
@@ -43,15 +43,17 @@ def common_options(command: Command) -> Command:
 
 
 def _or_remotely(command: Command) -> Command:
-    """Runs a command at the service that its options or the environment name, unless it is only a group of others."""
+    """Gives a command its invocation, and runs it at the service that this names, unless it is a group of others."""
 
     @wraps(command)
     def run(*args: Any, **options: Any) -> Any:
         context = click.get_current_context()
         invocation = Invocation.of(context)
-        if invocation.url is None or isinstance(context.command, click.Group):
+        if isinstance(context.command, click.Group):
             return command(*args, **options)
-        return context.meta[REMOTE_RUNNER](invocation, context, lambda: command(*args, **options), options)
+        if invocation.url is None:
+            return command(invocation, *args, **options)
+        return context.meta[REMOTE_RUNNER](invocation, context, lambda: command(invocation, *args, **options), options)
 
     return cast(Command, run)
 

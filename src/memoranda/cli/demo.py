@@ -111,14 +111,14 @@ Examples:
 
 @click.command(epilog=_EPILOG)
 @common_options
-def command() -> None:
+def command(invocation: Invocation) -> None:
     """Watch an agent save facts, know them in its next session, and find what was said in past conversations.
 
     The model's lines are scripted, so no key is needed; everything else is real. The demo runs in a temporary home,
     which it deletes at the end, and does not touch --home.
     """
     with TemporaryDirectory(prefix="memoranda-demo-") as directory:
-        demo = _Demo(Path(directory), quiet=Invocation.current().as_json)
+        demo = _Demo(Path(directory), quiet=invocation.as_json)
         with log_to_file(Path(directory) / "logs" / "demo.log"):
             demo.run()
         if demo.quiet:

@@ -25,15 +25,14 @@ from memoranda.cli.retrieval import recent as recent_command
 from memoranda.cli.retrieval.recall import print_result
 from memoranda.cli.retrieval.search import format_search_answer
 from memoranda.cli.sessions.list_and_show import format_facts, format_message, format_session
-from memoranda.cli.sessions.transfer import read_sessions
+from memoranda.cli.sessions.transfer import read_sessions, write_new_file
 from memoranda.cli.terminal_text import ProgressLine, bold, dim, print_paged, terminal_line
-from memoranda.errors import SessionError, StorageError
+from memoranda.errors import SessionError
 from memoranda.home import config
 from memoranda.memory.curated.settings import PROJECT, TARGETS, Target, file_name, project_target
 from memoranda.search.excerpts import entries_matching
 from memoranda.search.guidance import NOWHERE
 from memoranda.search.request import FILTERS
-from memoranda.support.durable_files import write_private_parts
 from memoranda.support.tool import JsonObject
 
 
@@ -329,27 +328,21 @@ def export(
     refuse_options(invocation, {**other, "all": everything and source})
     if session or file_format != "jsonl":
         invocation.fail("A service exports all conversations, or those of one --source, as JSON lines.")
-    progress = ProgressLine(visible=not invocation.as_json and output is not None)
     counts = {"sessions": 0, "items": 0}
 
-    def read_lines() -> Iterator[bytes]:
+    def read_lines(progress: ProgressLine) -> Iterator[bytes]:
         for line in memory.export(source):
             counts["sessions" if "id" in line else "items"] += 1
-            if progress.is_due():
-                progress.show(f"{counts['sessions']:,} sessions written")
+            progress.update(f"{counts['sessions']:,} sessions written")
             yield json.dumps(line, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
 
     if output is None:
-        for part in read_lines():
+        for part in read_lines(ProgressLine(visible=False)):
             # As bytes, because text output would replace lone surrogates.
             click.echo(part, nl=False)
         return
-    try:
-        write_private_parts(output, read_lines())
-    except OSError as error:
-        raise StorageError(f"{output} cannot be written: {error.strerror}.") from error
-    finally:
-        progress.clear()
+    with ProgressLine(visible=not invocation.as_json) as progress:
+        write_new_file(output, read_lines(progress))
     also = f" and {counts['items']:,} items" if counts["items"] else ""
     text = f"Exported {counts['sessions']:,} sessions{also} to {output}."
     invocation.respond(text, {"success": True, **counts, "path": str(output)})

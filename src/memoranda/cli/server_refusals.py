@@ -1,14 +1,7 @@
 """Commands that a home whose record is on a server refuses, because they would work on files that it does not have."""
 
-from collections.abc import Callable
-from functools import wraps
-from typing import ParamSpec, TypeVar
-
 from memoranda.cli.context import EXIT_REFUSED, Invocation
 from memoranda.home.config import load, shown_value
-
-_Arguments = ParamSpec("_Arguments")
-_Answer = TypeVar("_Answer")
 
 BACKUP = (
     "a backup of the home would contain neither conversations nor memory. Back up the server with pg_dump, or copy it "
@@ -19,18 +12,8 @@ SYNC = "machines that use the same server see the same memory; only files are sy
 VACUUM = "its autovacuum makes the space of deleted rows free, without a pause for anyone."
 
 
-def refused_on_server(reason: str) -> Callable[[Callable[_Arguments, _Answer]], Callable[_Arguments, _Answer]]:
-    """Ends a command with the reason, before it does anything, if `store.url` is set."""
-
-    def decorate(run: Callable[_Arguments, _Answer]) -> Callable[_Arguments, _Answer]:
-        @wraps(run)
-        def check_and_run(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> _Answer:
-            invocation = Invocation.current()
-            url = load(invocation.locate_home()).store.url
-            if url:
-                invocation.fail(f"The record is on {shown_value(url)}: {reason}", code=EXIT_REFUSED)
-            return run(*arguments, **options)
-
-        return check_and_run
-
-    return decorate
+def refuse_on_server(invocation: Invocation, reason: str) -> None:
+    """Ends a command with the reason, if `store.url` is set."""
+    url = load(invocation.locate_home()).store.url
+    if url:
+        invocation.fail(f"The record is on {shown_value(url)}: {reason}", code=EXIT_REFUSED)

@@ -188,14 +188,15 @@ def find_topic(text: str) -> str:
 @click.option("--no-import", is_flag=True, help="Import no conversations.")
 @click.option("--no-install", is_flag=True, help="Do not change the settings of any program.")
 @memory_options
-def command(yes: bool, dry_run: bool, only: tuple[str, ...], no_import: bool, no_install: bool) -> None:
+def command(
+    invocation: Invocation, yes: bool, dry_run: bool, only: tuple[str, ...], no_import: bool, no_install: bool
+) -> None:
     """Find the agents on this machine, import your conversations with them, and give them memory.
 
     The command shows what it found and asks what you want. Without a terminal it changes nothing unless --yes is
     given. The files of the other programs are backed up before memory is installed; 'memoranda uninstall' removes it.
     It ends with a search over your own history.
     """
-    invocation = Invocation.current()
     invocation.locate_home().refuse_if_foreign()
     programs = detect_programs(invocation, only=only, imports=not no_import, installs=not no_install)
     run = _SetupRun(invocation, programs)

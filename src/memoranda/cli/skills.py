@@ -45,9 +45,8 @@ def open_skills(invocation: Invocation) -> SkillStore:
 
 @command.command("list")
 @memory_options
-def list_skills() -> None:
+def list_skills(invocation: Invocation) -> None:
     """Show every skill with its description, and the problems of those that cannot be used."""
-    invocation = Invocation.current()
     catalogue = open_skills(invocation).catalogue()
     lines = [f"{skill.name}\n    {printable(skill.description)}" for skill in catalogue.skills]
     lines += [f"! {printable(str(problem.path))}: {printable(problem.problem)}" for problem in catalogue.problems]
@@ -69,9 +68,8 @@ def list_skills() -> None:
 @click.argument("file", default=SKILL_FILE)
 @click.option("--withheld", "show_withheld", is_flag=True, help="Also print what is withheld from models.")
 @memory_options
-def show(name: str, file: str, show_withheld: bool) -> None:
+def show(invocation: Invocation, name: str, file: str, show_withheld: bool) -> None:
     """Print SKILL.md, or another FILE of a skill, as the agent sees it: suspicious passages are withheld."""
-    invocation = Invocation.current()
     view = open_skills(invocation).view(name, file)
     if isinstance(view, SkillRefusal):
         _refuse(invocation, view)
@@ -96,9 +94,8 @@ def show(name: str, file: str, show_withheld: bool) -> None:
 @click.option("--description", default="", help="What the skill is for, if FILE has no front matter.")
 @click.option("--allow", multiple=True, metavar="FINDING", help="Accept a scanner finding in the text.")
 @memory_options
-def create(name: str, source: str, description: str, allow: tuple[str, ...]) -> None:
+def create(invocation: Invocation, name: str, source: str, description: str, allow: tuple[str, ...]) -> None:
     """Create a skill from a Markdown file; '-' reads standard input."""
-    invocation = Invocation.current()
     try:
         content = sys.stdin.read() if source == "-" else Path(source).read_text("utf-8")
     except UnicodeDecodeError:
@@ -112,9 +109,8 @@ def create(name: str, source: str, description: str, allow: tuple[str, ...]) -> 
 @click.argument("name")
 @click.argument("file", required=False)
 @memory_options
-def remove(name: str, file: str | None) -> None:
+def remove(invocation: Invocation, name: str, file: str | None) -> None:
     """Remove a skill, or one FILE of it. Undo restores it."""
-    invocation = Invocation.current()
     store = open_skills(invocation)
     _report(invocation, store.remove_file(name, file, PERSON) if file else store.delete(name, PERSON))
 
@@ -124,9 +120,8 @@ def remove(name: str, file: str | None) -> None:
 @click.argument("file", default=SKILL_FILE)
 @click.option("--revoke", is_flag=True, help="Withdraw an earlier permission.")
 @memory_options
-def allow(name: str, file: str, revoke: bool) -> None:
+def allow(invocation: Invocation, name: str, file: str, revoke: bool) -> None:
     """Accept the scanner findings in a file of a skill, so that all of it is shown. The journal records it."""
-    invocation = Invocation.current()
     store = open_skills(invocation)
     if revoke:
         revoked = store.revoke(name, file, PERSON)
@@ -149,9 +144,8 @@ def allow(name: str, file: str, revoke: bool) -> None:
     "-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many changes, newest first."
 )
 @memory_options
-def log(name: str | None, limit: int) -> None:
+def log(invocation: Invocation, name: str | None, limit: int) -> None:
     """Show the changes: number, time, actor, session, and the text before and after."""
-    invocation = Invocation.current()
     changes = describe_log(open_skills(invocation), name, limit)
     lines: list[str] = []
     for change in changes:
@@ -164,18 +158,16 @@ def log(name: str | None, limit: int) -> None:
 @command.command()
 @click.argument("number", type=click.IntRange(min=1), required=False)
 @memory_options
-def undo(number: int | None) -> None:
+def undo(invocation: Invocation, number: int | None) -> None:
     """Undo change NUMBER (default: the latest that is not undone yet). An undo is a change too, and can be undone."""
-    invocation = Invocation.current()
     _report(invocation, change_history.undo(open_skills(invocation), number, PERSON))
 
 
 @command.command()
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @memory_options
-def purge(yes: bool) -> None:
+def purge(invocation: Invocation, yes: bool) -> None:
     """Delete the journal's history and all removed skills and files for good. The skills themselves stay."""
-    invocation = Invocation.current()
     if not yes:
         click.confirm("Delete the history of skills for good? This cannot be undone.", abort=True, err=True)
     store = open_skills(invocation)

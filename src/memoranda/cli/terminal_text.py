@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 import click
 
@@ -93,22 +93,27 @@ def uses_colour() -> bool:
 
 
 class ProgressLine:
-    """A line on stderr that each update replaces; invisible when stderr is not a terminal."""
+    """A line on stderr that each update replaces, until the block ends; invisible when stderr is not a terminal."""
 
     def __init__(self, *, visible: bool) -> None:
         self._visible = visible and sys.stderr.isatty()
         self._next_update = 0.0
 
-    def is_due(self) -> bool:
-        """Whether the line should be shown again now; most updates come sooner than a person can read."""
-        if not self._visible or time.monotonic() < self._next_update:
-            return False
-        self._next_update = time.monotonic() + _INTERVAL
-        return True
-
-    def show(self, text: str) -> None:
-        click.echo(f"\r\x1b[K{text}", nl=False, err=True)
+    def update(self, text: str) -> None:
+        """Shows a text, unless the last one was shown just now: most updates come sooner than a person can read."""
+        if self._visible and time.monotonic() >= self._next_update:
+            self._next_update = time.monotonic() + _INTERVAL
+            self._show(text)
 
     def clear(self) -> None:
         if self._visible and self._next_update:
-            self.show("")
+            self._show("")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
+
+    def _show(self, text: str) -> None:
+        click.echo(f"\r\x1b[K{text}", nl=False, err=True)

@@ -36,9 +36,8 @@ _MAX_NAME_CHARS = 44
 @since_option
 @until_option
 @memory_options
-def command(by: Grouping, since: float | None, until: float | None) -> None:
+def command(invocation: Invocation, by: Grouping, since: float | None, until: float | None) -> None:
     """See what models cost: calls, tokens and money, and what is left for background work today."""
-    invocation = Invocation.current()
     ledger = _open_ledger(invocation.locate_home())
     period: dict[str, Any] = {name: value for name, value in (("since", since), ("until", until)) if value is not None}
     try:

@@ -46,7 +46,9 @@ Examples:
 @click.option("-q", "--query", metavar="TEXT", help="Send this, print the answer and exit; '-' reads it from a pipe.")
 @click.option("--plain", is_flag=True, help="Show answers as the model writes them, without rendering Markdown.")
 @memory_options
-def command(model_name: str | None, resume: str | None, new: bool, query: str | None, plain: bool) -> None:
+def command(
+    invocation: Invocation, model_name: str | None, resume: str | None, new: bool, query: str | None, plain: bool
+) -> None:
     """Talk to a model that remembers. /help lists the commands of the chat.
 
     Every message is on disk before the next step. Ctrl-C stops an answer; your message and what was shown of the
@@ -54,7 +56,6 @@ def command(model_name: str | None, resume: str | None, new: bool, query: str | 
     each line of the input is one message and only the answers are printed; with --json, every event is a line of
     JSON.
     """
-    invocation = Invocation.current()
     if new and resume:
         raise click.UsageError("--new and --resume cannot be combined.")
     if resume is not None and not resume.strip():

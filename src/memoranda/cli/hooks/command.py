@@ -95,8 +95,7 @@ def _event_command(host: str) -> click.Command:
     @click.option("--session", default="", hidden=True)
     @click.option("--ended", default="", hidden=True)
     @memory_options
-    def answer(event: str, wait: bool, transcript: str, session: str, ended: str) -> None:
-        invocation = Invocation.current()
+    def answer(invocation: Invocation, event: str, wait: bool, transcript: str, session: str, ended: str) -> None:
         options = HookOptions(host, event, wait=wait, transcript=transcript)
         options.home, options.profile, options.user = invocation.home, invocation.profile, invocation.user
         options.session, options.ended = session, ended
@@ -116,13 +115,12 @@ def _event_command(host: str) -> click.Command:
     "--why", is_flag=False, flag_value=_LATEST, metavar="[ID]", help="Explain one call; without ID, the latest prompt."
 )
 @memory_options
-def status(limit: int, why: str | None) -> None:
+def status(invocation: Invocation, limit: int, why: str | None) -> None:
     """List recent calls of the hooks: what each prompt received, or why it received nothing.
 
     Prompts are stored without anything that could be a secret. Calls that record a session are not listed; their
     problems are in logs/hooks.log.
     """
-    invocation = Invocation.current()
     home = invocation.locate_home()
     redactor = Redactor(known_secrets(home))
     calls = [redactor.value(call)[0] for call in read_calls(home.root)]

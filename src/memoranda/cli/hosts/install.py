@@ -124,7 +124,7 @@ def _redacted_diff(change: HostFileChange) -> str:
 @click.argument("host", required=False, shell_complete=complete_host)
 @host_options
 @memory_options
-def command(host: str | None, project: Path | None, dry_run: bool, yes: bool) -> None:
+def command(invocation: Invocation, host: str | None, project: Path | None, dry_run: bool, yes: bool) -> None:
     """Give memory to HOST: claude-code, codex, hermes, openclaw, cursor, gemini-cli, opencode, vscode, claude-desktop.
 
     Shows the change first and asks. Everything else in the settings keeps its bytes, comments included, and each file
@@ -132,7 +132,6 @@ def command(host: str | None, project: Path | None, dry_run: bool, yes: bool) ->
     model its memory at the start of a session, add relevant evidence to a prompt, and record every session. Hermes and
     OpenClaw get a plugin that does the same.
     """
-    invocation = Invocation.current()
     invocation.locate_home().refuse_if_foreign()
     project = None if project is None else project.absolute()
     if host is None:
@@ -159,12 +158,11 @@ def _list_hosts(invocation: Invocation, project: Path | None) -> None:
 @click.argument("host", shell_complete=complete_host)
 @host_options
 @memory_options
-def uninstall(host: str, project: Path | None, dry_run: bool, yes: bool) -> None:
+def uninstall(invocation: Invocation, host: str, project: Path | None, dry_run: bool, yes: bool) -> None:
     """Remove what 'memoranda install' wrote from HOST's settings; the memory itself stays in the home.
 
     A settings file that the installation created is deleted if nothing else is in it, and so are the backups.
     """
-    invocation = Invocation.current()
     invocation.locate_home().refuse_if_foreign()
     project = None if project is None else project.absolute()
     target = find_host(invocation, host, project)

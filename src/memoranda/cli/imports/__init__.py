@@ -104,12 +104,12 @@ def _command(name: str) -> click.Command:
     @import_options
     @memory_options
     @click.pass_context
-    def import_command(context: click.Context, /, path: Path | None, **options: Any) -> None:
+    def import_command(context: click.Context, invocation: Invocation, /, path: Path | None, **options: Any) -> None:
         selected = ImportOptions.from_context(context, options)
         if name == "jsonl" and path is not None and not selected.follow and _is_export(path):
-            _import_exported(Invocation.current(), path, selected)
+            _import_exported(invocation, path, selected)
         else:
-            run_import(Invocation.current(), [find_source(source, path)], selected)
+            run_import(invocation, [find_source(source, path)], selected)
 
     return import_command
 

@@ -56,7 +56,9 @@ Examples:
 @import_options
 @memory_options
 @click.pass_context
-def command(context: click.Context, /, path: Path | None, parts: Sequence[str], **options: Any) -> None:
+def command(
+    context: click.Context, invocation: Invocation, /, path: Path | None, parts: Sequence[str], **options: Any
+) -> None:
     """Import the sessions, memories and skills of a Hermes home.
 
     Hermes may be running; its files are only read. Entries that do not fit into the memory here are listed and written
@@ -67,7 +69,7 @@ def command(context: click.Context, /, path: Path | None, parts: Sequence[str], 
     sources = [find_source(source, path)] if "sessions" in wanted else []
     home = home_of(path or directory_from_variable(source.variable) or Path.home() / ".hermes")
     companion = _MemoriesAndSkills(home, wanted, rescan=selected.rescan) if home.is_dir() else None
-    run_import(Invocation.current(), sources, selected, companion)
+    run_import(invocation, sources, selected, companion)
 
 
 class _MemoriesAndSkills:

@@ -5,6 +5,7 @@ A migration shows what would happen, asks, backs the home up, migrates, and repo
 
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -127,14 +128,13 @@ class OpenClawMigration:
             plan = plan_migration(installation, _migration_target(memory), self.options)
         if not items:
             return plan, None
-        bar = ProgressBar("Reading", visible=not self.invocation.as_json)
-        with open_home(self.invocation) as memory:
-            importer = Importer(self.invocation.locate_home().root, memory.sessions, progress=bar)
-            try:
-                return plan, importer.plan(OpenClaw(), items)
-            finally:
-                importer.close()
-                bar.clear()
+        root = self.invocation.locate_home().root
+        with (
+            open_home(self.invocation) as memory,
+            ProgressBar("Reading", visible=not self.invocation.as_json) as bar,
+            closing(Importer(root, memory.sessions, progress=bar)) as importer,
+        ):
+            return plan, importer.plan(OpenClaw(), items)
 
     def _apply(self, installation: Installation, items: list[ImportItem], running: list[int]) -> None:
         with self._open_memory() as memory, hold_import_lock(self.invocation, memory):
@@ -165,17 +165,15 @@ class OpenClawMigration:
     def _import_sessions(self, memory: Memory, items: list[ImportItem]) -> ImportSummary | None:
         if not items:
             return None
-        bar = ProgressBar("Importing", visible=not self.invocation.as_json)
         import_id = report_path(memory.home.root, time.time(), shared=bool(memory.services.server_url)).stem
-        importer = Importer(memory.home.root, memory.sessions, progress=bar, import_id=import_id)
-        try:
+        with (
+            ProgressBar("Importing", visible=not self.invocation.as_json) as bar,
+            closing(Importer(memory.home.root, memory.sessions, progress=bar, import_id=import_id)) as importer,
+        ):
             summary = importer.apply(OpenClaw(), items)
             if summary.messages:
                 memory.sessions.index.catch_up(progress=bar.indexing)
             return summary
-        finally:
-            importer.close()
-            bar.clear()
 
     def _open_memory(self) -> Memory:
         return open_memory(self.invocation.home, profile=self.invocation.profile, user=self.invocation.user)
@@ -307,6 +305,6 @@ def command(context: click.Context, /, **values: Any) -> None:
 @click.option("--dry-run", is_flag=True, help="Show what would happen; rename nothing.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @memory_options
-def cleanup(path: Path | None, dry_run: bool, yes: bool) -> None:
+def cleanup(invocation: Invocation, path: Path | None, dry_run: bool, yes: bool) -> None:
     """Rename OpenClaw's directory to <directory>.pre-migration; its content is not changed."""
-    clean_up(Invocation.current(), path, dry_run=dry_run, yes=yes)
+    clean_up(invocation, path, dry_run=dry_run, yes=yes)

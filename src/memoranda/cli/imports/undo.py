@@ -38,13 +38,12 @@ Examples:
 @click.option("--dry-run", is_flag=True, help="Show what would be removed; write nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @memory_options
-def command(import_id: str | None, dry_run: bool, yes: bool) -> None:
+def command(invocation: Invocation, import_id: str | None, dry_run: bool, yes: bool) -> None:
     """Undo a whole import: remove what it added; without an ID, list the imports.
 
     Sessions that you continued, renamed or changed since stay, and are listed. The files of the other program are not
     touched, so you can import them again.
     """
-    invocation = Invocation.current()
     if import_id is None:
         _list(invocation)
         return

@@ -4,8 +4,9 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -106,19 +107,16 @@ class ProgressBar(ProgressLine):
         self._verb = verb
 
     def __call__(self, progress: ImportProgress) -> None:
-        if not self.is_due():
-            return
         part = progress.bytes / progress.all_bytes if progress.all_bytes else 1.0
         filled = round(part * _WIDTH)
-        self.show(
+        self.update(
             f"{self._verb} {progress.source} [{'#' * filled}{'-' * (_WIDTH - filled)}] {part:4.0%}  "
             f"{format_size(progress.bytes)} of {format_size(progress.all_bytes)}, {progress.messages:,} messages"
         )
 
     def indexing(self, done: int, total: int) -> None:
         """Show how many of the imported messages are in the index."""
-        if self.is_due():
-            self.show(f"Indexing {done:,} of {total:,} messages")
+        self.update(f"Indexing {done:,} of {total:,} messages")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +151,7 @@ def run_import(
             invocation.respond(text, {"success": True, "applied": False, "sources": []})
             return
 
-    def apply() -> None:
-        _apply(invocation, sources, options, companion)
-
+    apply = partial(_apply, invocation, sources, options, companion)
     if options.yes and not options.dry_run:
         apply()
     else:
@@ -168,20 +164,15 @@ def run_import(
 def _plan(
     invocation: Invocation, sources: Sequence[FoundSource], options: ImportOptions, companion: Companion | None
 ) -> PlannedChange:
-    bar = ProgressBar("Reading", visible=not invocation.as_json)
-    with open_home(invocation) as memory:
-        importer = Importer(
-            invocation.locate_home().root,
-            memory.sessions,
-            progress=bar,
-            rescan=options.rescan,
-            curated=memory.curated,
-        )
-        try:
-            summaries = [importer.plan(source.reader, source.items) for source in sources]
-        finally:
-            importer.close()
-            bar.clear()
+    root = invocation.locate_home().root
+    with (
+        open_home(invocation) as memory,
+        ProgressBar("Reading", visible=not invocation.as_json) as bar,
+        closing(
+            Importer(root, memory.sessions, progress=bar, rescan=options.rescan, curated=memory.curated)
+        ) as importer,
+    ):
+        summaries = [importer.plan(source.reader, source.items) for source in sources]
     step = companion.plan(invocation) if companion else StepReport()
     new = sum(summary.new for summary in summaries) + step.new
     return PlannedChange(
@@ -201,56 +192,47 @@ def _plan(
 def _apply(
     invocation: Invocation, sources: Sequence[FoundSource], options: ImportOptions, companion: Companion | None
 ) -> None:
-    bar = ProgressBar("Importing", visible=not invocation.as_json)
     started_at = time.time()
-    with open_home(invocation, create=True) as memory:
-        path = report_path(memory.home.root, started_at, shared=bool(memory.services.server_url))
-        importer = Importer(
-            memory.home.root,
-            memory.sessions,
-            progress=bar,
-            rescan=options.rescan,
-            import_id=path.stem,
-            curated=memory.curated,
-        )
-        try:
-            with hold_import_lock(invocation, memory):
-                summaries = _import_once(importer, memory.sessions, sources, bar)
-                step = companion.apply(invocation) if companion else StepReport()
-                data = {"import": path.stem, **build_report(summaries, started_at, time.time()), **step.data}
-                write_report(path, data)
-            answer = {"success": not _is_unreadable(summaries), "applied": True, **data, "report": str(path)}
-            _respond(invocation, _report_text(sources, summaries, step, done=True), answer, options)
-            if not options.follow and _is_unreadable(summaries):
-                sys.exit(EXIT_REFUSED)
-            if options.follow:
-                _follow(invocation, importer, memory, sources, summaries, bar)
-                write_report(
-                    path, {"import": path.stem, **build_report(summaries, started_at, time.time()), **step.data}
-                )
-        finally:
-            importer.close()
+    with _opened_importer(invocation, started_at, rescan=options.rescan) as (memory, importer, bar, path):
+        with hold_import_lock(invocation, memory):
+            summaries = _import_once(importer, memory.sessions, sources, bar)
+            step = companion.apply(invocation) if companion else StepReport()
+            data = {"import": path.stem, **build_report(summaries, started_at, time.time()), **step.data}
+            write_report(path, data)
+        answer = {"success": not _is_unreadable(summaries), "applied": True, **data, "report": str(path)}
+        _respond(invocation, _report_text(sources, summaries, step, done=True), answer, options)
+        if not options.follow and _is_unreadable(summaries):
+            sys.exit(EXIT_REFUSED)
+        if options.follow:
+            _follow(invocation, importer, memory, sources, summaries, bar)
+            write_report(path, data | build_report(summaries, started_at, time.time()))
 
 
 def import_without_asking(
     invocation: Invocation, sources: Sequence[FoundSource]
 ) -> tuple[list[ImportSummary], dict[str, Any]]:
     """Import the conversations of the sources; returns what was done, and the answer with the path of its report."""
-    bar = ProgressBar("Importing", visible=not invocation.as_json)
     started_at = time.time()
-    with open_home(invocation, create=True) as memory:
-        path = report_path(memory.home.root, started_at, shared=bool(memory.services.server_url))
-        importer = Importer(
-            memory.home.root, memory.sessions, progress=bar, import_id=path.stem, curated=memory.curated
-        )
-        try:
-            with hold_import_lock(invocation, memory):
-                summaries = _import_once(importer, memory.sessions, sources, bar)
-                data = {"import": path.stem, **build_report(summaries, started_at, time.time())}
-                write_report(path, data)
-        finally:
-            importer.close()
+    with (
+        _opened_importer(invocation, started_at) as (memory, importer, bar, path),
+        hold_import_lock(invocation, memory),
+    ):
+        summaries = _import_once(importer, memory.sessions, sources, bar)
+        data = {"import": path.stem, **build_report(summaries, started_at, time.time())}
+        write_report(path, data)
     return summaries, {**data, "report": str(path)}
+
+
+@contextmanager
+def _opened_importer(
+    invocation: Invocation, started_at: float, *, rescan: bool = False
+) -> Iterator[tuple[Memory, Importer, ProgressBar, Path]]:
+    """Opens the home for an import, whose id is the name of its report; returns the path of that, too."""
+    with open_home(invocation, create=True) as memory, ProgressBar("Importing", visible=not invocation.as_json) as bar:
+        root, db, curated = memory.home.root, memory.sessions, memory.curated
+        path = report_path(root, started_at, shared=bool(memory.services.server_url))
+        with closing(Importer(root, db, progress=bar, rescan=rescan, import_id=path.stem, curated=curated)) as importer:
+            yield memory, importer, bar, path
 
 
 def _import_once(

@@ -18,14 +18,13 @@ _NOTHING_PENDING = "Nothing is waiting for approval."
 
 @click.command()
 @memory_options
-def pending() -> None:
+def pending(invocation: Invocation) -> None:
     """List the proposals that await a decision.
 
     The agent proposes everything with memory.write_approval: propose. Otherwise it proposes what untrusted text may
     have suggested and would change what the agent does (memory.untrusted_writes). An import proposes what another
     program showed to its agent in every prompt.
     """
-    invocation = Invocation.current()
     store = open_curated_memory(invocation)
     respond(invocation, [proposal_data(store, proposal) for proposal in store.proposals.all()])
 
@@ -39,9 +38,8 @@ def respond(invocation: Invocation, proposals: Sequence[JsonObject]) -> None:
 @click.argument("ids", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Approve all pending proposals.")
 @memory_options
-def approve(ids: tuple[str, ...], everything: bool) -> None:
+def approve(invocation: Invocation, ids: tuple[str, ...], everything: bool) -> None:
     """Apply proposals. Each is checked again; one that no longer fits stays pending, with the reason."""
-    invocation = Invocation.current()
     store = open_curated_memory(invocation)
     known = {proposal.id: proposal for proposal in store.proposals.all()}
     chosen = select_ids(invocation, known, ids, everything)
@@ -52,9 +50,8 @@ def approve(ids: tuple[str, ...], everything: bool) -> None:
 @click.argument("ids", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Reject all pending proposals.")
 @memory_options
-def reject(ids: tuple[str, ...], everything: bool) -> None:
+def reject(invocation: Invocation, ids: tuple[str, ...], everything: bool) -> None:
     """Reject proposals. Their text is kept until 'memoranda memory purge'."""
-    invocation = Invocation.current()
     store = open_curated_memory(invocation)
     known = {proposal.id: proposal for proposal in store.proposals.all()}
     chosen = select_ids(invocation, known, ids, everything)

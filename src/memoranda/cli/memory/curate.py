@@ -19,13 +19,12 @@ _NOTHING = "Nothing to tidy up."
 @click.command(epilog=_EPILOG)
 @click.option("--apply", is_flag=True, help="Do it: one change, which one undo takes back.")
 @memory_options
-def command(apply: bool) -> None:
+def command(invocation: Invocation, apply: bool) -> None:
     """Show what rules would tidy up: said twice, contained, replaced, expired, gone, or of least use in a full memory.
 
     What leaves a file is kept as a note, and a note that was often of use comes back. No model is asked,
     unless curate.model names one.
     """
-    invocation = Invocation.current()
     with open_memory_of(invocation) as memory:
         answer = memory.curate(apply=apply)
     respond(invocation, answer, applied=apply)

@@ -143,9 +143,8 @@ def refusal_for_person(refusal: MemoryRefusal) -> str:
 @click.argument("target", type=click.Choice([*_TARGETS, NOTES]), required=False)
 @_project_option
 @memory_options
-def list_entries(target: Target | None, project: str) -> None:
+def list_entries(invocation: Invocation, target: Target | None, project: str) -> None:
     """Show the entries, numbered, and how full each file is; without a target also those of this project."""
-    invocation = Invocation.current()
     if target == NOTES:
         store = open_memory_of(invocation).curated
         every = [note.as_entry() for note in store.notes.all()] if store.notes else []
@@ -221,9 +220,10 @@ def _as_data(facts: Sequence[EntryFacts]) -> list[dict[str, object]]:
 @_until_option
 @_allow_option
 @memory_options
-def add(text: str, target: Target, project: str, key: str, until: str, allow: tuple[str, ...]) -> None:
+def add(
+    invocation: Invocation, text: str, target: Target, project: str, key: str, until: str, allow: tuple[str, ...]
+) -> None:
     """Add an entry; the same as 'memoranda remember'. '-' reads it from standard input."""
-    invocation = Invocation.current()
     store, target = open_target(invocation, target, project)
     operation = _addition(_read_text(text), key, until)
     report(invocation, store, store.apply(target, [operation], PERSON, frozenset(allow)))
@@ -240,9 +240,10 @@ def _addition(text: str, key: str, until: str) -> Operation:
 @_until_option
 @_allow_option
 @memory_options
-def replace(old_text: str, text: str, target: Target, project: str, until: str, allow: tuple[str, ...]) -> None:
+def replace(
+    invocation: Invocation, old_text: str, text: str, target: Target, project: str, until: str, allow: tuple[str, ...]
+) -> None:
     """Replace the entry that contains OLD_TEXT (or has it as its number or handle) with TEXT."""
-    invocation = Invocation.current()
     store, target = open_target(invocation, target, project)
     old_text = number_to_handle(invocation, store, (target,), old_text)
     outcome = store.apply(target, [Replace(old_text, _read_text(text), until)], PERSON, frozenset(allow))
@@ -253,9 +254,8 @@ def replace(old_text: str, text: str, target: Target, project: str, until: str, 
 @click.argument("old_text")
 @target_options
 @memory_options
-def remove(old_text: str, target: Target, project: str) -> None:
+def remove(invocation: Invocation, old_text: str, target: Target, project: str) -> None:
     """Remove the entry that contains OLD_TEXT (or has it as its number or handle). Undo restores it."""
-    invocation = Invocation.current()
     store, target = open_target(invocation, target, project)
     old_text = number_to_handle(invocation, store, (target,), old_text)
     report(invocation, store, store.apply(target, [Remove(old_text)], PERSON))
@@ -269,14 +269,13 @@ def remove(old_text: str, target: Target, project: str) -> None:
 )
 @_project_option
 @memory_options
-def move(old_text: str, to: Target, target: Target, project: str) -> None:
+def move(invocation: Invocation, old_text: str, to: Target, target: Target, project: str) -> None:
     """Move the entry that contains OLD_TEXT (or has it as its handle) to another memory, or to the notes.
 
     Notes have no limit: search finds them, and no prompt shows them. --project names the project that is meant.
     """
     from memoranda.memory.curated.moves import move_entry  # noqa: PLC0415
 
-    invocation = Invocation.current()
     needs_project = bool(project) or PROJECT in (to, target)
     store, own = open_target(invocation, PROJECT if needs_project else "memory", project)
     if needs_project:
@@ -293,14 +292,13 @@ def move(old_text: str, to: Target, target: Target, project: str) -> None:
 @_project_option
 @_allow_option
 @memory_options
-def edit(target: Target, project: str, allow: tuple[str, ...]) -> None:
+def edit(invocation: Invocation, target: Target, project: str, allow: tuple[str, ...]) -> None:
     """Open a file in your editor; what you save is checked like any other change.
 
     Blocked entries are shown in full here, so that you can decide about them.
     """
     from tempfile import NamedTemporaryFile  # noqa: PLC0415
 
-    invocation = Invocation.current()
     if not editor_is_set() and not sys.stdin.isatty():
         invocation.fail("There is no terminal to edit in. Set VISUAL or EDITOR to a program that edits a file.")
     store, target = open_target(invocation, target, project)
@@ -337,9 +335,8 @@ def _save_edit(store: MemoryStore, view: MemoryView, draft: Path, allow: frozens
 @_project_option
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @memory_options
-def reset(target: str, project: str, yes: bool) -> None:
+def reset(invocation: Invocation, target: str, project: str, yes: bool) -> None:
     """Remove every entry of a file, or of both. The journal keeps them: undo restores them."""
-    invocation = Invocation.current()
     every = target == "all" and not project
     store, name = open_target(invocation, "memory" if every else target, project)
     if not yes:
@@ -361,9 +358,8 @@ def reset(target: str, project: str, yes: bool) -> None:
 @click.option("--revoke", is_flag=True, help="Withdraw an earlier permission.")
 @target_options
 @memory_options
-def allow(handle: str, revoke: bool, target: Target, project: str) -> None:
+def allow(invocation: Invocation, handle: str, revoke: bool, target: Target, project: str) -> None:
     """Accept the scanner findings in a blocked entry, so that it is shown again. The journal records it."""
-    invocation = Invocation.current()
     store, target = open_target(invocation, target, project)
     if revoke:
         if revoke_findings(store, target, handle, PERSON) is None:
@@ -404,14 +400,19 @@ def _read_text(argument: str) -> str:
 @_allow_option
 @memory_options
 def remember(
-    words: tuple[str, ...], target: Target, project: str, key: str, until: str, allow: tuple[str, ...]
+    invocation: Invocation,
+    words: tuple[str, ...],
+    target: Target,
+    project: str,
+    key: str,
+    until: str,
+    allow: tuple[str, ...],
 ) -> None:
     """Save a fact for every agent that uses this home. '-' reads it from standard input.
 
     The fact is on disk when the command answers, and agents know it from their next session on. 'memoranda memory'
     lists, changes, removes and undoes.
     """
-    invocation = Invocation.current()
     text = sys.stdin.read() if words == ("-",) else " ".join(words)
     store, target = open_target(invocation, target, project)
     report(invocation, store, store.apply(target, [_addition(text, key, until)], PERSON, frozenset(allow)))

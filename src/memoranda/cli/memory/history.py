@@ -35,9 +35,8 @@ _HINT = "Still true? memoranda memory confirm HANDLE. If not, replace or remove 
     "-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many changes, newest first."
 )
 @memory_options
-def log(target: Target | None, limit: int) -> None:
+def log(invocation: Invocation, target: Target | None, limit: int) -> None:
     """Show the changes: number, time, actor, session, and each entry before and after."""
-    invocation = Invocation.current()
     store = open_curated_memory(invocation)
     changes = [change_history.change_data(store, change) for change in change_history.log(store, target)[-limit:][::-1]]
     invocation.respond("\n".join(map(format_change_and_edits, changes)) or "No changes yet.", changes)
@@ -58,12 +57,11 @@ def _indent(text: str) -> str:
 @click.command()
 @click.argument("number", type=click.IntRange(min=1), required=False)
 @memory_options
-def diff(number: int | None) -> None:
+def diff(invocation: Invocation, number: int | None) -> None:
     """Show the difference between the state before change NUMBER (default: the latest) and the files now.
 
     This includes a change of another program that is not in the journal yet.
     """
-    invocation = Invocation.current()
     store = open_curated_memory(invocation)
     respond_difference(invocation, change_history.difference_data(store, number), number)
 
@@ -84,12 +82,11 @@ def respond_difference(invocation: Invocation, data: Mapping[str, Any] | None, n
 @click.argument("number", type=click.IntRange(min=1), required=False)
 @click.option("--outside", type=click.Choice(TARGETS), help="Undo what something else did to this file.")
 @memory_options
-def undo(number: int | None, outside: Target | None) -> None:
+def undo(invocation: Invocation, number: int | None, outside: Target | None) -> None:
     """Undo change NUMBER (default: the latest that is not undone yet). An undo is a change too, and can be undone.
 
     With --outside, a file that another program or a bad disk has changed gets back the entries that the journal has.
     """
-    invocation = Invocation.current()
     store = open_curated_memory(invocation)
     if outside is not None:
         if number is not None:
@@ -105,9 +102,8 @@ def undo(number: int | None, outside: Target | None) -> None:
 @click.option("--through", type=click.IntRange(min=1), help="Delete changes up to this number only (default: all).")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @memory_options
-def purge(through: int | None, yes: bool) -> None:
+def purge(invocation: Invocation, through: int | None, yes: bool) -> None:
     """Delete the journal's history, backups and rejected proposals for good. The entries themselves stay."""
-    invocation = Invocation.current()
     if not yes:
         click.confirm("Delete the history for good? This cannot be undone.", abort=True, err=True)
     store = open_curated_memory(invocation)
@@ -135,9 +131,8 @@ def purge(through: int | None, yes: bool) -> None:
     help="Last written or confirmed before this time: 90d, 2026-11-01.",
 )
 @memory_options
-def stale(older_than: float) -> None:
+def stale(invocation: Invocation, older_than: float) -> None:
     """List the entries that were not written or confirmed for a while, the oldest first. Nothing is changed."""
-    invocation = Invocation.current()
     store = open_curated_memory(invocation)
     facts = [each for target in store.storage.targets() for each in store.facts(target)]
     every = [(each.checked_at, each.target, each.entry.handle, each.entry.visible_text) for each in facts]
@@ -169,9 +164,8 @@ def _day(timestamp: float) -> str:
 @click.argument("old_text")
 @click.option("-t", "--target", type=click.Choice(TARGETS), help="The file that has it. [default: any]")
 @memory_options
-def confirm(old_text: str, target: Target | None) -> None:
+def confirm(invocation: Invocation, old_text: str, target: Target | None) -> None:
     """Confirm that the entry that contains OLD_TEXT (or has it as its number or handle) is still true."""
-    invocation = Invocation.current()
     store = open_curated_memory(invocation)
     targets = (target,) if target else store.storage.targets()
     outcome = confirm_entry(store, targets, number_to_handle(invocation, store, targets, old_text), PERSON)

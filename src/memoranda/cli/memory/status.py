@@ -23,9 +23,8 @@ Examples:
 
 @click.command(epilog=_EPILOG)
 @memory_options
-def command() -> None:
+def command(invocation: Invocation) -> None:
     """See memory on one screen: how full, how old, what awaits your decision, and what was saved this week."""
-    invocation = Invocation.current()
     with open_memory_of(invocation) as memory:
         data = {"home": str(memory.home.root), **memory.status(), "providers": _providers(memory)}
     invocation.respond(format_status(data), data)

@@ -49,13 +49,14 @@ class _Plan(NamedTuple):
 @click.option("--dry-run", is_flag=True, help="Show what would be sent, and about how many tokens.")
 @click.option("-y", "--yes", is_flag=True, help="Send without asking.")
 @memory_options
-def backfill(name: str | None, limit: int | None, price: float | None, dry_run: bool, yes: bool) -> None:
+def backfill(
+    invocation: Invocation, name: str | None, limit: int | None, price: float | None, dry_run: bool, yes: bool
+) -> None:
     """Give a provider what was remembered and said before it was chosen.
 
     Entries of MEMORY.md and USER.md, then completed turns, oldest first. A call that was interrupted is repeated and
     continues; nothing is sent twice.
     """
-    invocation = Invocation.current()
     try:
         home = owned_home(invocation)
         chosen = require_one(home, name, "'memoranda provider backfill NAME'")
@@ -66,7 +67,11 @@ def backfill(name: str | None, limit: int | None, price: float | None, dry_run: 
     except (ProviderError, StorageError) as error:
         invocation.fail(terminal_line(str(error)))
     confirm_and_run(
-        invocation, _describe(chosen, plan, price), lambda: _send(name=chosen, plan=plan), dry_run=dry_run, yes=yes
+        invocation,
+        _describe(chosen, plan, price),
+        lambda: _send(invocation, name=chosen, plan=plan),
+        dry_run=dry_run,
+        yes=yes,
     )
 
 

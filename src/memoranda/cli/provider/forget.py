@@ -38,12 +38,11 @@ _FORGET_SECONDS = 3_600.0
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted.")
 @click.option("-y", "--yes", is_flag=True, help="Delete without asking.")
 @memory_options
-def forget(name: str | None, session_ids: tuple[str, ...], dry_run: bool, yes: bool) -> None:
+def forget(invocation: Invocation, name: str | None, session_ids: tuple[str, ...], dry_run: bool, yes: bool) -> None:
     """Delete what a provider's service has received from this home, and list what it keeps.
 
     Deliveries that still wait are dropped. The conversations in this home stay.
     """
-    invocation = Invocation.current()
     try:
         home = owned_home(invocation)
         chosen = require_one(home, name, "'memoranda provider forget NAME'")
@@ -54,7 +53,7 @@ def forget(name: str | None, session_ids: tuple[str, ...], dry_run: bool, yes: b
     confirm_and_run(
         invocation,
         planned,
-        lambda: _forget(name=chosen, session_ids=list(session_ids) or None),
+        lambda: _forget(invocation, name=chosen, session_ids=list(session_ids) or None),
         dry_run=dry_run,
         yes=yes,
     )

@@ -37,8 +37,7 @@ def provider_command(run: Callable[..., CommandOutput]) -> Callable[..., None]:
     """Make a command from a function that returns its output; a ProviderError becomes a failure."""
 
     @wraps(run)
-    def command(**arguments: Any) -> None:
-        invocation = Invocation.current()
+    def command(invocation: Invocation, **arguments: Any) -> None:
         try:
             with stdout_to_stderr():
                 output = run(invocation, **arguments)

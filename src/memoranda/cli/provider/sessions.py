@@ -174,12 +174,11 @@ def _output(
 @click.option("--provider", "provider_name", help="The provider, where several are in use.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @common_options
-def run(provider_name: str | None, arguments: tuple[str, ...]) -> None:
+def run(invocation: Invocation, provider_name: str | None, arguments: tuple[str, ...]) -> None:
     """Run one of the provider's own commands. '-- --help' lists them.
 
     With --json, "output" contains what the command prints.
     """
-    invocation = Invocation.current()
     try:
         name, commands, parser = _load_commands(invocation, provider_name)
     except ProviderError as error:

@@ -42,9 +42,8 @@ Examples:
 @project_option
 @since_option
 @memory_options
-def command(words: tuple[str, ...], agent: str | None, limit: int, project: str | None, since: float | None) -> None:
+def command(invocation: Invocation, words: tuple[str, ...], limit: int, project: str | None, **filters: Any) -> None:
     """Find a conversation: type to search, arrow keys to choose, Enter to read, Ctrl-O to resume it in its agent."""
-    invocation = Invocation.current()
     if not invocation.as_json and not (sys.stdin.isatty() and sys.stdout.isatty()):
         invocation.fail(
             "'memoranda browse' needs a terminal. Use 'memoranda search WORDS' or 'memoranda sessions list', "
@@ -52,7 +51,7 @@ def command(words: tuple[str, ...], agent: str | None, limit: int, project: str 
         )
     with open_home(invocation) as memory:
         projects = None if project is None else resolve_projects(invocation, memory.sessions, project)
-        found = FoundConversations(memory, limit, agent=agent, project=project, projects=projects, since=since)
+        found = FoundConversations(memory, limit, project=project, projects=projects, **filters)
         query = " ".join(words)
         if invocation.as_json:
             rows: list[dict[str, Any]] = [asdict(row) for row in found.find(query)]

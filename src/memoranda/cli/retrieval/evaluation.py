@@ -37,14 +37,13 @@ def command() -> None:
 )
 @click.option("--model", "models", multiple=True, help="A model of the configured service. Can be repeated.")
 @memory_options
-def evaluate_summaries(sample: int, models: tuple[str, ...]) -> None:
+def evaluate_summaries(invocation: Invocation, sample: int, models: tuple[str, ...]) -> None:
     """Compare models that summarize search results.
 
     The first words of each conversation are searched for, and each model summarizes the best result. Coverage is the
     share of the names and numbers in the messages found that the summary has; unsupported are those in the summary
     that occur neither in the conversation nor in the question. Tokens are sums over all summaries.
     """
-    invocation = Invocation.current()
     with open_home(invocation) as memory:
         db, settings = memory.sessions, memory.config
         db.index.catch_up()

@@ -40,12 +40,13 @@ _NOTHING = "Nothing is known about that."
     help="The maximum length of the block.",
 )
 @memory_options
-def command(words: tuple[str, ...], limit: int, project: str | None, fenced: bool, chars: int) -> None:
+def command(
+    invocation: Invocation, words: tuple[str, ...], limit: int, project: str | None, fenced: bool, chars: int
+) -> None:
     """Ask memory: the notes, the profile, the external memory if there is one, and every past conversation.
 
     For conversations only, with filters, use 'memoranda search'; --fenced prints a block for a prompt.
     """
-    invocation = Invocation.current()
     question = " ".join(words)
     if not question.strip():
         invocation.fail("The question is empty.")

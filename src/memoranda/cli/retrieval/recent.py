@@ -23,9 +23,8 @@ _NOTHING = "There are no conversations yet."
 @click.option("--fenced", is_flag=True, help="Print the block that a prompt gets, or nothing.")
 @project_option
 @memory_options
-def command(limit: int, fenced: bool, project: str | None) -> None:
+def command(invocation: Invocation, limit: int, fenced: bool, project: str | None) -> None:
     """See what was going on: when, in which agent, what was asked, how it ended, open tasks, and how to resume."""
-    invocation = Invocation.current()
     with open_home(invocation) as memory:
         answer = memory.recent(project, limit=limit)
     respond(invocation, answer, fenced=fenced)

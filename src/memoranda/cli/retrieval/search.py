@@ -1,7 +1,6 @@
 """`memoranda search`: find past conversations and read the messages around each match."""
 
 import shutil
-import sys
 import textwrap
 from collections.abc import Mapping
 from datetime import datetime
@@ -17,7 +16,15 @@ from memoranda.cli.filter_options import (
     search_filter_options,
 )
 from memoranda.cli.open_home import open_home
-from memoranda.cli.terminal_text import bold, dim, highlight_matches, local_time, resume_line, terminal_line
+from memoranda.cli.terminal_text import (
+    ProgressLine,
+    bold,
+    dim,
+    highlight_matches,
+    local_time,
+    resume_line,
+    terminal_line,
+)
 from memoranda.home.session_db import SessionDB
 from memoranda.importers.sources import resume_command
 from memoranda.search.guidance import NO_PROJECT, SOME_WORDS
@@ -64,9 +71,10 @@ _MESSAGE_INDENT = 15
 @click.option("--why", is_flag=True, help="Show the signals that ranked each result.")
 @search_filter_options
 @memory_options
-def command(words: tuple[str, ...], limit: int, summary: bool | None, expand: bool, **options: Any) -> None:
+def command(
+    invocation: Invocation, words: tuple[str, ...], limit: int, summary: bool | None, expand: bool, **options: Any
+) -> None:
     """Search every past conversation: words, "a phrase", AND OR NOT, ( ), prefix*, or a plain question."""
-    invocation = Invocation.current()
     if not " ".join(words).strip():
         invocation.fail("The query is empty. 'memoranda sessions list' shows the latest conversations.")
     with open_home(invocation) as memory:
@@ -115,17 +123,8 @@ def add_resume_commands(answer: dict[str, Any], db: SessionDB) -> None:
 
 def _catch_up(db: SessionDB, invocation: Invocation) -> None:
     """Updates the index, with progress on a terminal when that takes a while."""
-    is_shown = False
-
-    def progress(done: int, total: int) -> None:
-        nonlocal is_shown
-        if sys.stderr.isatty() and not invocation.as_json and done < total:
-            is_shown = True
-            click.echo(f"\rIndexing {done:,} of {total:,} messages", nl=False, err=True)
-
-    db.index.catch_up(progress=progress)
-    if is_shown:
-        click.echo(err=True)
+    with ProgressLine(visible=not invocation.as_json) as line:
+        db.index.catch_up(progress=lambda done, total: line.update(f"Indexing {done:,} of {total:,} messages"))
 
 
 def format_search_answer(answer: Mapping[str, Any]) -> str:

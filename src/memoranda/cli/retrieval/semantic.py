@@ -36,9 +36,8 @@ def command() -> None:
 
 @command.command()
 @common_options
-def status() -> None:
+def status(invocation: Invocation) -> None:
     """Show the embedders, whether they work, and how much of the record has vectors. Calls no service."""
-    invocation = Invocation.current()
     with open_home(invocation) as memory:
         data = _describe(memory)
     invocation.respond(_format(data), data)
@@ -46,30 +45,22 @@ def status() -> None:
 
 @command.command()
 @common_options
-def build() -> None:
+def build(invocation: Invocation) -> None:
     """Embed all messages now, which the background does step by step; a build that was interrupted continues."""
-    invocation = Invocation.current()
     with open_home(invocation) as memory:
         settings = memory.config.recall
         if not (settings.semantic and settings.semantic_index):
             invocation.fail(_OFF if not settings.semantic else _NO_INDEX)
         _ = memory.sessions
         extras = memory.services.search_extras
-        line = ProgressLine(visible=not invocation.as_json)
-
-        def show(done: int, total: int) -> None:
-            if line.is_due():
-                line.show(f"Embedding {done:,} of {total:,} messages")
-
         assert extras is not None
         try:
-            for index in extras.indexes():
-                index.catch_up(progress=show)
+            with ProgressLine(visible=not invocation.as_json) as line:
+                for index in extras.indexes():
+                    index.catch_up(progress=lambda done, all: line.update(f"Embedding {done:,} of {all:,} messages"))
             messages = [index.counts().messages for index in extras.indexes()]
         except MemorandaError as error:
             invocation.fail(f"The vectors are not complete: {error}")
-        finally:
-            line.clear()
     total = sum(messages)
     text = f"{total:,} {'vector is' if total == 1 else 'vectors are'} in the index."
     invocation.respond(text, {"success": True, "vectors": total})
@@ -77,9 +68,8 @@ def build() -> None:
 
 @command.command()
 @common_options
-def remove() -> None:
+def remove(invocation: Invocation) -> None:
     """Delete the index of vectors and the words that models suggested; both are made again when they are needed."""
-    invocation = Invocation.current()
     with open_home(invocation) as memory:
         home, base = memory.home, config.vectors_base(memory.home, memory.config)
     files = len(vector_files(base))

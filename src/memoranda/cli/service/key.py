@@ -63,13 +63,14 @@ def _open_keys(invocation: Invocation) -> Iterator[ApiKeys]:
               help="What it allows. Can be repeated.")  # fmt: skip
 @click.option("--days", type=click.FloatRange(min=0, min_open=True), help="After how many days it expires.")
 @common_options
-def create(name: str, tenant: str, user: str | None, scopes: tuple[str, ...], days: float | None) -> None:
+def create(
+    invocation: Invocation, name: str, tenant: str, user: str | None, scopes: tuple[str, ...], days: float | None
+) -> None:
     """Create a key and print it. It cannot be printed again.
 
     read: search and list. append: create and import sessions, append messages. curate: change curated memory and
     items. admin: delete, forget, and read the audit log.
     """
-    invocation = Invocation.current()
     expires_at = None if days is None else time.time() + days * _DAY
     try:
         with _open_keys(invocation) as keys:
@@ -81,9 +82,8 @@ def create(name: str, tenant: str, user: str | None, scopes: tuple[str, ...], da
 
 @command.command("list")
 @common_options
-def list_keys() -> None:
+def list_keys(invocation: Invocation) -> None:
     """List the keys, with those that were revoked or have expired."""
-    invocation = Invocation.current()
     with _open_keys(invocation) as keys:
         found = keys.list_keys()
     lines = [_format(key) for key in found]
@@ -93,9 +93,8 @@ def list_keys() -> None:
 @command.command()
 @click.argument("key_id")
 @common_options
-def revoke(key_id: str) -> None:
+def revoke(invocation: Invocation, key_id: str) -> None:
     """Revoke a key by its id, or by the key itself; a running service refuses it within a second."""
-    invocation = Invocation.current()
     key_id = key_id.split("_")[1] if key_id.startswith("mk_") and key_id.count("_") > 1 else key_id
     with _open_keys(invocation) as keys:
         revoked = keys.revoke(key_id)
@@ -106,9 +105,8 @@ def revoke(key_id: str) -> None:
 
 @command.command()
 @common_options
-def programs() -> None:
+def programs(invocation: Invocation) -> None:
     """List the programs that people have given access through OAuth, and the key of each."""
-    invocation = Invocation.current()
     with _open_database(invocation) as database:
         found = GrantStore(database.open).list_programs() if database.exists() else []
     lines = [
@@ -131,9 +129,8 @@ def programs() -> None:
 @command.command()
 @click.argument("program_id")
 @common_options
-def disconnect(program_id: str) -> None:
+def disconnect(invocation: Invocation, program_id: str) -> None:
     """End the access of one program, by its id; the key with which it was approved stays valid."""
-    invocation = Invocation.current()
     with _open_database(invocation) as database:
         ended = database.exists() and GrantStore(database.open).disconnect(program_id)
     if not ended:
@@ -147,9 +144,8 @@ def disconnect(program_id: str) -> None:
 )
 @click.option("--tenant", help="Only what keys of this tenant did.")
 @common_options
-def audit(limit: int, tenant: str | None) -> None:
+def audit(invocation: Invocation, limit: int, tenant: str | None) -> None:
     """Show what keys changed in curated memory and deleted: time, key, user, action, subject and request."""
-    invocation = Invocation.current()
     with _open_database(invocation) as database:
         entries = AuditLog(database).read(tenant=tenant, limit=limit)
     lines = [_format_entry(entry) for entry in entries]

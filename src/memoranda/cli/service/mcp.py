@@ -41,9 +41,8 @@ _SOURCE = "mcp"
 @click.option("--token", "show_token", is_flag=True, help="Print the token for HTTP and exit.")
 @click.option("--new-token", is_flag=True, help="Replace the token for HTTP, print the new one and exit.")
 @memory_options
-def command(over_http: bool, port: int, bare: bool, show_token: bool, new_token: bool) -> None:
+def command(invocation: Invocation, over_http: bool, port: int, bare: bool, show_token: bool, new_token: bool) -> None:
     """Offer memory, search and the provider's tools to any program that speaks MCP."""
-    invocation = Invocation.current()
     if show_token or new_token:
         _print_token(invocation, new=new_token)
         return

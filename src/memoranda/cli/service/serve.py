@@ -73,10 +73,15 @@ def _read_compatible(context: click.Context, parameter: click.Parameter, value: 
 @click.option("--check-config", is_flag=True, help="Say whether the service could start, and do not start it.")
 @common_options
 def command(
-    host: str, port: int, compatible: tuple[str, ...], access_log: bool, check_config: bool, **limits: Any
+    invocation: Invocation,
+    host: str,
+    port: int,
+    compatible: tuple[str, ...],
+    access_log: bool,
+    check_config: bool,
+    **limits: Any,
 ) -> None:
     """Serve the home over HTTP: sessions, messages, search and curated memory, for programs on any machine."""
-    invocation = Invocation.current()
     try:
         from memoranda.service.http import app, server, service, settings  # noqa: PLC0415
         from memoranda.service.mounts import load_mounts  # noqa: PLC0415
@@ -152,13 +157,12 @@ def exit_on_signal(number: int, frame: FrameType | None) -> NoReturn:
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port to listen on; without it, a free one.")
 @click.option("--no-browser", is_flag=True, help="Only print the link.")
 @memory_options
-def view(port: int, no_browser: bool) -> None:
+def view(invocation: Invocation, port: int, no_browser: bool) -> None:
     """See your memory in the browser: conversations, search, entries, approvals, costs.
 
     The viewer answers on this machine only. Its link works once, within a minute; Enter prints a new one. Ctrl-C ends
     the viewer.
     """
-    invocation = Invocation.current()
     try:
         from memoranda.service.http import app, server, service, settings  # noqa: PLC0415
         from memoranda.service.viewer.mount import LocalViewer  # noqa: PLC0415

@@ -15,7 +15,7 @@ from memoranda.cli.completion import complete_session
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.filter_options import all_users_option, parse_time_option, session_filter_options, without_none
 from memoranda.cli.open_home import open_home, open_sessions, sessions_of_everyone
-from memoranda.cli.server_refusals import VACUUM, refused_on_server
+from memoranda.cli.server_refusals import VACUUM, refuse_on_server
 from memoranda.cli.sessions.lookup import find_session
 from memoranda.cli.sessions.transfer import NewFile, write_sessions
 from memoranda.cli.terminal_text import count_of, local_time, terminal_line
@@ -43,9 +43,8 @@ _WITH_AUTOMATIC = ("automatic", "dry_run", "yes", "export_to")
 @click.argument("title")
 @all_users_option
 @memory_options
-def rename(session: str, title: str, all_users: bool) -> None:
+def rename(invocation: Invocation, session: str, title: str, all_users: bool) -> None:
     """Give a conversation a TITLE; an empty one removes its title."""
-    invocation = Invocation.current()
     with open_sessions(invocation, everyone=all_users) as db:
         session_id = find_session(invocation, db, session)
         latest = db.get_compression_tip(session_id) or session_id
@@ -68,15 +67,14 @@ def rename(session: str, title: str, all_users: bool) -> None:
 @all_users_option
 @memory_options
 def archive(
-    session: tuple[str, ...], older_than: float | None, source: str | None, all_users: bool, **options: Any
+    invocation: Invocation, session: tuple[str, ...], older_than: float | None, all_users: bool, **options: Any
 ) -> None:
     """Take conversations out of lists; searches still find them.
 
     Name them by id or title, or choose ended ones with --older-than and the other options.
     """
-    invocation = Invocation.current()
     filters = without_none(options)
-    if bool(session) == (older_than is not None) or (session and (source or filters)):
+    if bool(session) == (older_than is not None) or (session and filters):
         raise click.UsageError("Name sessions, or choose them with --older-than and the options that narrow it.")
     with open_sessions(invocation, everyone=all_users) as db:
         if older_than is None:
@@ -84,7 +82,7 @@ def archive(
                 db.set_session_archived(session_id, True)
             count = len(session)
         else:
-            count = db.archive_sessions((time.time() - older_than) / 86_400, source, **filters)
+            count = db.archive_sessions((time.time() - older_than) / 86_400, **filters)
     word = "conversation" if count == 1 else "conversations"
     invocation.respond(f"Archived {count} {word}.", {"success": True, "archived": count})
 
@@ -93,9 +91,8 @@ def archive(
 @click.argument("session", nargs=-1, required=True, shell_complete=complete_session)
 @all_users_option
 @memory_options
-def unarchive(session: tuple[str, ...], all_users: bool) -> None:
+def unarchive(invocation: Invocation, session: tuple[str, ...], all_users: bool) -> None:
     """Put archived conversations back into lists."""
-    invocation = Invocation.current()
     with open_sessions(invocation, everyone=all_users) as db:
         found = [find_session(invocation, db, name) for name in session]
         for session_id in found:
@@ -109,13 +106,14 @@ def unarchive(session: tuple[str, ...], all_users: bool) -> None:
 @export_option
 @all_users_option
 @memory_options
-def delete_command(session: tuple[str, ...], yes: bool, export_to: Path | None, all_users: bool) -> None:
+def delete_command(
+    invocation: Invocation, session: tuple[str, ...], yes: bool, export_to: Path | None, all_users: bool
+) -> None:
     """Delete conversations for good: every session of each, its messages, and the work it delegated.
 
     SESSION is an id, the beginning of one, or a title; with --yes a whole id or an exact title. The text is
     overwritten in the file and removed from the index. Only an export can restore it.
     """
-    invocation = Invocation.current()
     with open_sessions(invocation, everyone=all_users) as db:
         ids: dict[str, None] = {}
         for name in session:
@@ -198,7 +196,7 @@ def describe_sessions(rows: list[dict[str, Any]]) -> str:
 @all_users_option
 @memory_options
 def prune(
-    older_than: float, source: str | None, automatic: bool, dry_run: bool, yes: bool, export_to: Path | None,
+    invocation: Invocation, older_than: float, automatic: bool, dry_run: bool, yes: bool, export_to: Path | None,
     all_users: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Delete ended conversations that have had no new message for a while, with the work they delegated.
@@ -206,7 +204,6 @@ def prune(
     Open conversations always stay, and so does one whose delegated work has newer messages. With --automatic, the
     settings of the home decide what is old, archived conversations stay, and those of all users are pruned.
     """
-    invocation = Invocation.current()
     if automatic:
         _refuse_other_options()
     with open_home(invocation) as memory:
@@ -214,7 +211,7 @@ def prune(
         db = sessions_of_everyone(invocation, memory) if all_users or automatic else memory.sessions
         days = settings.retention_days if automatic else (time.time() - older_than) / _DAY
         filters = {"archived": False} if automatic else without_none(options)
-        rows = db.list_prune_candidates(days, source, **filters)
+        rows = db.list_prune_candidates(days, **filters)
         state = _automatic_state(db, settings) if automatic else {}
         note = f"\n{_describe_state(state)}" if automatic else ""
         if dry_run or not rows:
@@ -229,7 +226,7 @@ def prune(
             rows,
             yes,
             export_to,
-            lambda shown: db.prune_sessions(days, source, confirmed=frozenset(shown), **filters),
+            lambda shown: db.prune_sessions(days, confirmed=frozenset(shown), **filters),
         )
 
 
@@ -262,13 +259,12 @@ def _describe_state(state: dict[str, Any]) -> str:
 
 @click.command()
 @memory_options
-@refused_on_server(VACUUM)
-def vacuum() -> None:
+def vacuum(invocation: Invocation) -> None:
     """Shrink state.db by the space of deleted conversations, and rebuild the search index without their words.
 
     Nothing can be recorded while state.db is rewritten.
     """
-    invocation = Invocation.current()
+    refuse_on_server(invocation, VACUUM)
     with open_sessions(invocation) as db:
         before = db.path.stat().st_size
         db.vacuum()

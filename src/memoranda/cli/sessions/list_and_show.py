@@ -70,16 +70,15 @@ _JSON_FIELDS = (
 @all_users_option
 @memory_options
 def list_sessions(
-    limit: int, offset: int, source: tuple[str, ...], everything: bool, project: str | None, since: float | None,
-    until: float | None, all_users: bool, **options: Any,
+    invocation: Invocation, limit: int, offset: int, source: tuple[str, ...], everything: bool, project: str | None,
+    all_users: bool, **options: Any,
 ) -> None:  # fmt: skip
     """List conversations, the latest first. A compressed conversation is one entry."""
-    invocation = Invocation.current()
     with open_home(invocation) as memory:
         db = sessions_of_everyone(invocation, memory) if all_users else memory.sessions
         hidden = () if everything or source else memory.config.recall.hidden_sources
         projects = None if project is None else resolve_projects(invocation, db, project)
-        filters = {"source": source or None, "projects": projects, "since": since, "until": until, **options}
+        filters = {"source": source or None, "projects": projects, **options}
         rows = _rows(db, limit + 1, everything, hidden, offset=offset, **filters)
         reason = "" if rows else _explain_empty(db, filters, everything, hidden, offset)
     more = len(rows) > limit
@@ -141,9 +140,8 @@ def format_session(row: dict[str, Any]) -> str:
 @click.option("--tools", is_flag=True, help="Show tool output in full.")
 @all_users_option
 @memory_options
-def show(session: str, tools: bool, all_users: bool) -> None:
+def show(invocation: Invocation, session: str, tools: bool, all_users: bool) -> None:
     """Show a conversation from beginning to end. SESSION is an id, the beginning of one, or a title."""
-    invocation = Invocation.current()
     with open_sessions(invocation, everyone=all_users) as db:
         session_id = find_session(invocation, db, session)
         members = db.get_compression_lineage(session_id)
@@ -190,9 +188,8 @@ def format_message(message: dict[str, Any], tools: bool) -> list[str]:
 @click.command()
 @all_users_option
 @memory_options
-def stats(all_users: bool) -> None:
+def stats(invocation: Invocation, all_users: bool) -> None:
     """Count sessions, messages and tokens, by source and model, and show how much disk they use."""
-    invocation = Invocation.current()
     with open_sessions(invocation, everyone=all_users) as db:
         numbers = db.statistics()
         files = (db.path, *db.index.files) if record_exists(invocation.locate_home().state_db) else ()

@@ -13,7 +13,7 @@ import click
 
 from memoranda.cli.completion import complete_session
 from memoranda.cli.context import Invocation, memory_options
-from memoranda.cli.filter_options import all_users_option, since_option, until_option
+from memoranda.cli.filter_options import all_users_option, since_option, until_option, without_none
 from memoranda.cli.open_home import open_sessions
 from memoranda.cli.sessions.lookup import find_session
 from memoranda.cli.terminal_text import ProgressLine
@@ -66,8 +66,8 @@ def read_lines(db: SessionDB, session_ids: Sequence[str], progress: ProgressLine
             if size >= _PART_SIZE:
                 yield "".join(parts).encode("utf-8", "surrogatepass")
                 parts, size = [], 0
-        if progress is not None and progress.is_due():
-            progress.show(f"{count + 1:,} of {len(session_ids):,} sessions written")
+        if progress is not None:
+            progress.update(f"{count + 1:,} of {len(session_ids):,} sessions written")
     if parts:
         yield "".join(parts).encode("utf-8", "surrogatepass")
 
@@ -85,55 +85,55 @@ def write_sessions(
 
     Returns how many items there are.
     """
-    progress = ProgressLine(visible=not invocation.as_json)
     items = 0
 
-    def read_counted() -> Iterator[bytes]:
+    def read_counted(progress: ProgressLine) -> Iterator[bytes]:
         nonlocal items
         yield from read_lines(db, session_ids, progress)
         for line in read_items(db) if with_items else ():
             items += 1
             yield line
 
+    with ProgressLine(visible=not invocation.as_json) as progress:
+        write_new_file(path, read_counted(progress))
+    return items
+
+
+def write_new_file(path: Path, parts: Iterable[bytes]) -> None:
+    """Writes a private file; raises with the reason when that is not possible."""
     try:
-        write_private_parts(path, read_counted())
+        write_private_parts(path, parts)
     except OSError as error:
         raise StorageError(f"{path} cannot be written: {error.strerror}.") from error
-    finally:
-        progress.clear()
-    return items
 
 
 @click.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @all_users_option
 @memory_options
-def import_file(file: Path, all_users: bool) -> None:
+def import_file(invocation: Invocation, file: Path, all_users: bool) -> None:
     """Import exported sessions, like 'memoranda import jsonl --source FILE --yes'. A second import adds nothing.
 
     FILE has one session per line, or is one JSON document: a session, or an array of sessions. Sessions of other users
     are imported with --all-users.
     """
-    import_exported(Invocation.current(), file, all_users=all_users)
+    import_exported(invocation, file, all_users=all_users)
 
 
 def import_exported(invocation: Invocation, file: Path, *, all_users: bool = False) -> None:
     """Imports exported sessions and reports the result. Existing messages do not change."""
     broken: list[dict[str, Any]] = []
-    progress = ProgressLine(visible=not invocation.as_json)
-
-    def show(count: int) -> None:
-        if progress.is_due():
-            progress.show(f"{count:,} sessions read")
-
-    with open_sessions(invocation, everyone=all_users, create=True) as db:
+    with (
+        open_sessions(invocation, everyone=all_users, create=True) as db,
+        ProgressLine(visible=not invocation.as_json) as progress,
+    ):
         items: list[Any] = []
-        report = db.import_sessions(take_items(read_sessions(file, broken), items), progress=show)
+        sessions = take_items(read_sessions(file, broken), items)
+        report = db.import_sessions(sessions, progress=lambda count: progress.update(f"{count:,} sessions read"))
         added = db.item_transfer.import_items(items)
         db.index.catch_up()
         if items:
             db.item_index.catch_up()
-    progress.clear()
     data: dict[str, Any] = {
         "imported": report.imported,
         "updated": report.updated,
@@ -252,8 +252,8 @@ class NewFileOrDirectory(NewFile):
 @all_users_option
 @memory_options
 def export(
-    session: tuple[str, ...], file_format: str, output: Path | None, everything: bool, source: str | None,
-    since: float | None, until: float | None, all_users: bool,
+    invocation: Invocation, session: tuple[str, ...], file_format: str, output: Path | None, everything: bool,
+    all_users: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Export conversations: those that you name, or all of them.
 
@@ -261,17 +261,16 @@ def export(
     HTML, it is one document that other programs show: nothing in it is executed or loaded. In a directory, each
     conversation gets a file.
     """
-    invocation = Invocation.current()
-    narrowed = source is not None or since is not None or until is not None
-    if (bool(session), narrowed, everything).count(True) > 1:
+    narrowing = without_none(options)
+    if (bool(session), bool(narrowing), everything).count(True) > 1:
         raise click.UsageError("Name sessions, or choose them with --source, --since and --until, or take --all.")
     if output is not None and os.path.isdir(output) and file_format == "jsonl":
         raise click.UsageError(f"{output} is a directory; JSON lines are written to one file.")
     with open_sessions(invocation, everyone=all_users) as db:
-        members = _chosen(invocation, db, session, source, since, until)
+        members = _chosen(invocation, db, session, **narrowing)
         if file_format == "jsonl":
             # An export of everything has the items as well, which belong to no session.
-            _export_lines(invocation, db, members, output, with_items=not session and not narrowed)
+            _export_lines(invocation, db, members, output, with_items=not session and not narrowing)
         else:
             _export_documents(invocation, list(read_conversations(db, members)), file_format, output)
 
@@ -280,9 +279,9 @@ def _chosen(
     invocation: Invocation,
     db: SessionDB,
     names: Sequence[str],
-    source: str | None,
-    since: float | None,
-    until: float | None,
+    source: str | None = None,
+    since: float | None = None,
+    until: float | None = None,
 ) -> list[str]:
     """The sessions to export; of a conversation, all of them."""
     if names:
@@ -328,17 +327,11 @@ def _export_documents(
         for part in render(conversations):
             click.echo(part.encode(), nl=False)
         return
-    progress = ProgressLine(visible=not invocation.as_json)
     documents = _documents(conversations, file_format, output)
-    try:
+    with ProgressLine(visible=not invocation.as_json) as progress:
         for count, (path, contents) in enumerate(documents, start=1):
-            write_private_parts(path, (part.encode() for part in render(contents)))
-            if progress.is_due():
-                progress.show(f"{count:,} of {len(documents):,} files written")
-    except OSError as error:
-        raise StorageError(f"{error.filename or output} cannot be written: {error.strerror}.") from error
-    finally:
-        progress.clear()
+            write_new_file(path, (part.encode() for part in render(contents)))
+            progress.update(f"{count:,} of {len(documents):,} files written")
     files = [str(path) for path, _ in documents]
     word = "conversation" if len(conversations) == 1 else "conversations"
     invocation.respond(

@@ -9,9 +9,8 @@ import click
 
 from memoranda.cli.context import Invocation, common_options
 from memoranda.cli.imports.summary_text import format_size
-from memoranda.cli.server_refusals import BACKUP, RESTORE, refused_on_server
+from memoranda.cli.server_refusals import BACKUP, RESTORE, refuse_on_server
 from memoranda.cli.terminal_text import ProgressLine, terminal_line
-from memoranda.home.config import load
 from memoranda.upkeep.backup.archive import (
     SECRETS,
     BackupOptions,
@@ -60,16 +59,10 @@ def read_passphrase(invocation: Invocation, file: Path | None, *, confirm: bool)
 @contextmanager
 def shown_progress(invocation: Invocation) -> Iterator[Progress]:
     """Shows on the terminal how far a backup or a restore is."""
-    line = ProgressLine(visible=not invocation.as_json)
-
-    def show(progress: Progress) -> None:
-        if line.is_due():
-            line.show(f"{_VERBS[progress.step]} {format_size(progress.done)} of {format_size(progress.total)}")
-
-    try:
-        yield Progress(show)
-    finally:
-        line.clear()
+    with ProgressLine(visible=not invocation.as_json) as line:
+        yield Progress(
+            lambda now: line.update(f"{_VERBS[now.step]} {format_size(now.done)} of {format_size(now.total)}")
+        )
 
 
 @click.command(epilog=_BACKUP_EPILOG)
@@ -79,22 +72,23 @@ def shown_progress(invocation: Invocation) -> Iterator[Progress]:
 @click.option("--without-secrets", is_flag=True, help="Leave out .env, which contains API keys.")
 @click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
 @common_options
-@refused_on_server(BACKUP)
-def backup(file: Path, encrypt: bool, passphrase_file: Path | None, without_secrets: bool, overwrite: bool) -> None:
+def backup(
+    invocation: Invocation,
+    file: Path,
+    encrypt: bool,
+    passphrase_file: Path | None,
+    without_secrets: bool,
+    overwrite: bool,
+) -> None:
     """Write the whole home into FILE: conversations, memory, skills, settings and all profiles.
 
     The home may be in use meanwhile. If FILE is a directory, the backup gets a name with the time in it. Left out are
     locks and what is rebuilt from the rest, such as the search index. Every byte of the file is read again before the
     command succeeds; 'memoranda restore' restores it.
     """
-    invocation = Invocation.current()
+    refuse_on_server(invocation, BACKUP)
     home = invocation.locate_home()
     home.refuse_if_foreign()
-    if load(home).store.url:
-        invocation.fail(
-            "The record of this home is on a PostgreSQL server: back it up with pg_dump, and config.yaml, .env and "
-            "skills as files."
-        )
     target = _target(file.expanduser().absolute())
     if target.exists() and not overwrite:
         invocation.fail(f"{target} exists. Name another file, or add --overwrite.")
@@ -143,14 +137,13 @@ def _target(file: Path) -> Path:
 @click.option("--dry-run", is_flag=True, help="Only verify the backup.")
 @passphrase_file_option
 @common_options
-@refused_on_server(RESTORE)
-def restore(file: Path, replace: bool, dry_run: bool, passphrase_file: Path | None) -> None:
+def restore(invocation: Invocation, file: Path, replace: bool, dry_run: bool, passphrase_file: Path | None) -> None:
     """Restore the home from FILE, which 'memoranda backup' wrote.
 
     Every byte is verified first. The home must be missing or empty, unless --replace is given: then it is renamed, and
     nothing of it is lost. The search index is built again by the next search.
     """
-    invocation = Invocation.current()
+    refuse_on_server(invocation, RESTORE)
     file = file.expanduser().absolute()
     passphrase = read_passphrase(invocation, passphrase_file, confirm=False) if is_encrypted(file) else None
     with shown_progress(invocation) as progress, opened_backup(file, passphrase) as archive:

@@ -67,24 +67,21 @@ class _CheckedIssue:
 @click.option("--deep", is_flag=True, help="Verify everything: each message, the index against it, history, backups.")
 @click.option("--quiet", is_flag=True, help="Print nothing if there is no problem.")
 @common_options
-def command(fix: bool, accept_store: bool, deep: bool, quiet: bool) -> None:
+def command(invocation: Invocation, fix: bool, accept_store: bool, deep: bool, quiet: bool) -> None:
     """Check the home: permissions, configuration, memory files, sessions, index, leftovers and installed hosts.
 
     Each problem is shown with the way to fix it. The exit code is 1 while an error or a warning remains. --deep reads
     every byte and may take minutes; it asks nothing, can be interrupted, and can run from cron or a timer with --quiet.
     """
-    invocation = Invocation.current()
     home = invocation.locate_home()
     if accept_store:
         click.echo(accept(home), err=True)
-    progress = ProgressLine(visible=not quiet)
-    report_progress = partial(_show_progress, progress) if deep else None
     # A provider's check may print; only the answer belongs on standard output.
-    with stdout_to_stderr():
+    with ProgressLine(visible=not quiet) as progress, stdout_to_stderr():
+        report_progress = partial(_show_progress, progress) if deep else None
         hosts = inspect_installed_hosts(home)
         issues = [*examine(home, report_progress), *(issue for status in hosts for issue in status.issues)]
         checked = _repair(home, issues, report_progress) if fix else [_CheckedIssue(each) for each in issues]
-    progress.clear()
     open_count = sum(item.is_open for item in checked)
     head = f"Home: {home.root}" + ("" if home.root.exists() else " (does not exist yet; the first write creates it)")
     problems = f"{open_count} problem{'' if open_count == 1 else 's'} to fix." if open_count else "No problems found."
@@ -104,8 +101,7 @@ def command(fix: bool, accept_store: bool, deep: bool, quiet: bool) -> None:
 
 
 def _show_progress(line: ProgressLine, name: str, done: int, total: int) -> None:
-    if line.is_due():
-        line.show(f"Checking {name}" + (f": {done:,} of {total:,}" if total > 1 else ""))
+    line.update(f"Checking {name}" + (f": {done:,} of {total:,}" if total > 1 else ""))
 
 
 def _repair(home: Home, issues: list[HealthIssue], deep: Progress | None) -> list[_CheckedIssue]:

@@ -45,7 +45,7 @@ _VERBS = {"redact": "replace with a mark", "remove": "remove", "keep": "stays"}
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @all_users_option
 @memory_options
-def command(what: tuple[str, ...], **options: Any) -> None:
+def command(invocation: Invocation, what: tuple[str, ...], **options: Any) -> None:
     """Forget a text, a conversation, an entry or a user: find every place, ask, remove it, and prove it.
 
     WHAT is a text, the id of a conversation or the handle of an entry; '-' reads a text from standard input. If it
@@ -53,7 +53,6 @@ def command(what: tuple[str, ...], **options: Any) -> None:
     another option, it is whose data is searched. Every file of the home is read byte by byte afterwards, and what is
     left is listed. Nothing can restore what was forgotten.
     """
-    invocation = Invocation.current()
     named = {name: options.pop(name) for name in ("text", "session", "entry")}
     if bool(what) + sum(value is not None for value in named.values()) > 1:
         invocation.fail("Name what to forget once: as an argument, or with --text, --session or --entry.")

@@ -38,24 +38,20 @@ Examples:
 @click.argument("source")
 @click.argument("target")
 @common_options
-def migrate(source: str, target: str) -> None:
+def migrate(invocation: Invocation, source: str, target: str) -> None:
     """Copy a memory from SOURCE to TARGET, and verify the copy.
 
     One of the two is a home, written as sqlite:HOME, and the other a server, written as postgresql://…. SOURCE is only
     read. TARGET must be empty; after an interruption, the same command continues. Stop all programs that use either of
     them first. Settings, skills and the state of imports stay where they are.
     """
-    invocation = Invocation.current()
-    line = ProgressLine(visible=not invocation.as_json)
-
-    def show(what: str, done: int, total: int) -> None:
-        if line.is_due():
-            line.show(f"{what}: {done:,} of {total:,}")
-
-    try:
-        report = _migrate(source, target, invocation.profile, show)
-    finally:
-        line.clear()
+    with ProgressLine(visible=not invocation.as_json) as line:
+        report = _migrate(
+            source,
+            target,
+            invocation.profile,
+            lambda what, done, total: line.update(f"{what}: {done:,} of {total:,}"),
+        )
     counts = ", ".join(f"{number:,} {name}" for name, number in report.tables.items() if number)
     text = f"Copied and verified {counts or 'no rows'}, and the memories of {report.memories:,} users."
     if is_server_url(target):
@@ -93,9 +89,8 @@ def shards() -> None:
 
 @shards.command("list")
 @common_options
-def list_shards() -> None:
+def list_shards(invocation: Invocation) -> None:
     """List the stores, and which shards each of them has."""
-    invocation = Invocation.current()
     with _opened(invocation) as directory:
         placements = directory.placements()
         stores = [
@@ -119,7 +114,7 @@ def list_shards() -> None:
 @click.argument("shards", type=click.IntRange(0, 63), nargs=-1, required=True)
 @click.option("--to", "target", type=click.IntRange(0), required=True, help="The number of the store.")
 @common_options
-def move_shards(shards: tuple[int, ...], target: int) -> None:
+def move_shards(invocation: Invocation, shards: tuple[int, ...], target: int) -> None:
     """Move SHARDS to another store while their users work.
 
     Each user waits for the moment in which the rows are copied. An interrupted move continues when the command is
@@ -127,23 +122,17 @@ def move_shards(shards: tuple[int, ...], target: int) -> None:
     """
     from memoranda.home.shards.move import ShardMove  # noqa: PLC0415
 
-    invocation = Invocation.current()
     moved = Counter[str]()
-    line = ProgressLine(visible=not invocation.as_json)
     started = time.monotonic()
-    with _opened(invocation) as directory:
+    with _opened(invocation) as directory, ProgressLine(visible=not invocation.as_json) as line:
         if target >= len(directory.engines):
             invocation.fail(f"There is no store {target}: the settings name {len(directory.engines)} stores, from 0.")
         for shard in shards:
 
             def show(progress: "MoveProgress", shard: int = shard) -> None:
-                if line.is_due():
-                    line.show(f"Shard {shard}: {progress.users:,} users, {progress.rows:,} rows")
+                line.update(f"Shard {shard}: {progress.users:,} users, {progress.rows:,} rows")
 
-            try:
-                done = ShardMove(directory, shard, target, report=show).run()
-            finally:
-                line.clear()
+            done = ShardMove(directory, shard, target, report=show).run()
             moved.update(users=done.users, rows=done.rows)
     data = {"success": True, "shards": list(shards), "store": target, "users": moved["users"], "rows": moved["rows"]}
     data["seconds"] = round(time.monotonic() - started, 3)

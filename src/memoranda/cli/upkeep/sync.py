@@ -12,7 +12,7 @@ from memoranda.api.memory import Memory
 from memoranda.cli.context import Invocation, common_options
 from memoranda.cli.memory.entries import report as report_write
 from memoranda.cli.open_home import open_home
-from memoranda.cli.server_refusals import SYNC, refused_on_server
+from memoranda.cli.server_refusals import SYNC, refuse_on_server
 from memoranda.cli.terminal_text import ProgressLine, bold, terminal_line
 from memoranda.cli.upkeep.backup import passphrase_file_option, read_passphrase
 from memoranda.memory.curated.settings import file_name
@@ -66,48 +66,46 @@ def command() -> None:
 @click.option("--dry-run", is_flag=True, help="Count what would be sent and received; change nothing.")
 @click.option("--rewrite", is_flag=True, help="Send everything again that no other machine's bundle in DIR contains.")
 @common_options
-@refused_on_server(SYNC)
 def run(
-    directory: Path, encrypt: bool, passphrase_file: Path | None, plain: bool, dry_run: bool, rewrite: bool
+    invocation: Invocation,
+    directory: Path,
+    encrypt: bool,
+    passphrase_file: Path | None,
+    plain: bool,
+    dry_run: bool,
+    rewrite: bool,
 ) -> None:
     """Send what changed here to DIR, and merge what other machines have sent; 'run' can be omitted."""
-    invocation = Invocation.current()
+    refuse_on_server(invocation, SYNC)
     if not (encrypt or passphrase_file or plain):
         invocation.fail(_NO_PASSPHRASE)
     passphrase = None
     if encrypt or passphrase_file:
         load_library()
         passphrase = read_passphrase(invocation, passphrase_file, confirm=False)
-    line = ProgressLine(visible=not invocation.as_json)
-
-    def show(text: str) -> None:
-        if line.is_due():
-            line.show(terminal_line(text))
-
-    # A home that does not exist yet is not created by looking.
-    with _opened(invocation, create=not dry_run or invocation.locate_home().root.exists()) as memory:
-        try:
-            done = synchronise(
-                memory.home.root,
-                memory.sessions,
-                memory.curated,
-                directory.expanduser().absolute(),
-                passphrase=passphrase,
-                dry_run=dry_run,
-                rewrite=rewrite,
-                progress=show,
-            )
-        finally:
-            line.clear()
+    with (
+        # A home that does not exist yet is not created by looking.
+        _opened(invocation, create=not dry_run or invocation.locate_home().root.exists()) as memory,
+        ProgressLine(visible=not invocation.as_json) as line,
+    ):
+        done = synchronise(
+            memory.home.root,
+            memory.sessions,
+            memory.curated,
+            directory.expanduser().absolute(),
+            passphrase=passphrase,
+            dry_run=dry_run,
+            rewrite=rewrite,
+            progress=lambda text: line.update(terminal_line(text)),
+        )
     _respond(invocation, done)
 
 
 @command.command()
 @common_options
-@refused_on_server(SYNC)
-def conflicts() -> None:
+def conflicts(invocation: Invocation) -> None:
     """List the entries that two machines have changed differently; each machine keeps its own text until you decide."""
-    invocation = Invocation.current()
+    refuse_on_server(invocation, SYNC)
     with _opened(invocation) as memory:
         found = list_conflicts(memory.home.root, memory.sessions, memory.curated)
         data = [_as_data(memory, conflict) for conflict in found]
@@ -121,13 +119,12 @@ def conflicts() -> None:
 @click.argument("number", type=click.IntRange(min=1))
 @click.option("--keep", type=click.Choice(get_args(Choice)), required=True, help="Whose text to keep, or both.")
 @common_options
-@refused_on_server(SYNC)
-def resolve(number: int, keep: Choice) -> None:
+def resolve(invocation: Invocation, number: int, keep: Choice) -> None:
     """Decide a conflict. It is a change like any other: 'memoranda memory undo' undoes it.
 
     The other machines get the decision when they and this one synchronise again.
     """
-    invocation = Invocation.current()
+    refuse_on_server(invocation, SYNC)
     with _opened(invocation) as memory:
         outcome = resolve_conflict(memory.home.root, memory.sessions, memory.curated, number, keep)
         if outcome is not None:
