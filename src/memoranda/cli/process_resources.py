@@ -31,7 +31,6 @@ class ProcessResources:
 
 
 def measure_resources() -> ProcessResources:
-    """Measure this process now."""
     collections = tuple(generation["collections"] for generation in gc.get_stats())
     return ProcessResources(_resident_bytes(), threading.active_count(), _open_files(), collections)
 

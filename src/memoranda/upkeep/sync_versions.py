@@ -80,7 +80,6 @@ def is_ahead(names: Collection[str], now: float) -> bool:
 
 
 def digest_of(value: Any) -> str:
-    """A digest of a JSON value."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 

@@ -12,7 +12,6 @@ _COUNTED_NOUN = re.compile(r"\b(?:message|node|bubble|part|blob|line)\b")
 
 
 def format_size(number: int) -> str:
-    """Format a number of bytes."""
     if number < 1000:
         return f"{number} bytes"
     for unit in ("kB", "MB"):

@@ -60,8 +60,6 @@ class FoundSource:
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """The options of an import."""
-
     dry_run: bool = False
     yes: bool = False
     follow: bool = False

@@ -43,7 +43,6 @@ class MemorandaHistory(HistoryProvider):
     async def get_messages(
         self, session_id: str | None, *, state: dict[str, Any] | None = None, **kwargs: Any
     ) -> list[Message]:
-        """The messages of a session in their order."""
         messages = await blocking_calls.read(_session(self._memory, session_id).messages)
         found = [each for message in messages if (each := _framework_message(message)) is not None]
         return answer_calls(

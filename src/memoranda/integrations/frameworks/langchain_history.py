@@ -50,7 +50,6 @@ class MemorandaChatHistory(BaseChatMessageHistory):
 
     @property
     def record_id(self) -> str:
-        """The id of the conversation in the record."""
         return self._session.id
 
     @property

@@ -91,7 +91,6 @@ class MemorandaChatStore(AsyncDBChatStore):
         return len(await self.get_messages(key, status))
 
     async def add_message(self, key: str, message: ChatMessage, status: MessageStatus = MessageStatus.ACTIVE) -> None:
-        """Record a message."""
         await self.add_messages(key, [message], status)
 
     async def set_messages(

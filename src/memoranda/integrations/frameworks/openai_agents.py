@@ -53,7 +53,6 @@ class MemorandaSession:
 
     @property
     def record_id(self) -> str:
-        """The id of the conversation in the record."""
         return self.recorded.id
 
     def prompt(self) -> str:

@@ -231,7 +231,6 @@ def answer_calls(
 
 
 def call_ids(message: Mapping[str, Any]) -> list[str]:
-    """The ids of the calls in a message of the record."""
     calls = message.get("tool_calls")
     ids = [call.get("id") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
     return [call_id for call_id in ids if isinstance(call_id, str)]

@@ -73,7 +73,6 @@ class MemorandaRepository(SessionRepository):
         self._memory.sessions.delete_sessions([*below, stored.id])
 
     def create_agent(self, session_id: str, session_agent: SessionAgent, **kwargs: Any) -> None:
-        """Create an agent of a session."""
         self._require_session(session_id)
         stored = self._agent(session_id, session_agent.agent_id)
         stored.create()

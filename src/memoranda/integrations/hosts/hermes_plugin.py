@@ -224,5 +224,4 @@ def _read_owners(hermes_home: str) -> list[str]:
 
 
 def register(ctx: Any) -> None:
-    """Registers the provider with Hermes."""
     ctx.register_memory_provider(MemorandaProvider())

@@ -133,7 +133,6 @@ class OwnedFile:
 
 
 def no_owned_files(environment: HostEnvironment) -> list[OwnedFile]:
-    """Returns the files of a host that has none."""
     return []
 
 

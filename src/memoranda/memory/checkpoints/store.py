@@ -236,7 +236,6 @@ class CheckpointStore:
     def read_values(
         self, connection: Connection, engine: Engine, thread_ids: Sequence[str], value_ids: Sequence[str]
     ) -> dict[tuple[str, str], Serialized]:
-        """Values by thread and name."""
         threads = engine.dialect.one_of("thread_id", thread_ids)
         names = engine.dialect.one_of("value_id", value_ids)
         rows = connection.execute(

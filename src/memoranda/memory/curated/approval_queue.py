@@ -156,7 +156,6 @@ class ApprovalQueue:
 
 
 def new_proposal_id() -> str:
-    """Return an id for a proposal."""
     return os.urandom(4).hex()
 
 

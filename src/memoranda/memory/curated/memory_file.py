@@ -38,7 +38,6 @@ def parse(text: str) -> list[str]:
 
 
 def serialise(entries: Sequence[str]) -> str:
-    """The text of a file with these entries."""
     return ENTRY_DELIMITER.join(entries)
 
 

@@ -182,7 +182,6 @@ def key_of(text: str) -> str:
 
 
 def value_of(entries: Sequence[str], key: str) -> str | None:
-    """The value that the entries have for a key."""
     found = next((entry for entry in entries if key_of(entry) == _plain_key(key)), None)
     return None if found is None else found.partition(":")[2].strip()
 

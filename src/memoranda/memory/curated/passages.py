@@ -33,7 +33,6 @@ class CuratedPassage:
 
 
 def matching_entries(store: MemoryStore, matcher: TextMatcher) -> list[tuple[Target, str]]:
-    """The entries that contain the text."""
     found = []
     for target in store.storage.targets():
         try:

@@ -87,7 +87,6 @@ class CuratedSettings:
 
 
 def is_project(target: Target) -> bool:
-    """Whether a target is the memory of a project."""
     return target == PROJECT or target.startswith(_SIGN)
 
 

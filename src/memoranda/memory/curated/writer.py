@@ -111,7 +111,6 @@ class MemoryWriter:
         return state
 
     def scanner(self, target: Target) -> EntryScanner:
-        """The scanner of a target."""
         if target not in self._scanners:
             scanner = self._scanners[target] = EntryScanner(self._allowances)
             scanner.other_entries = partial(self._entries_beside, target)

@@ -330,7 +330,6 @@ class ReadAhead(Conversations):
         self._ends: dict[tuple[str, EndsShape], tuple[list[FeedMessage], list[FeedMessage]]] = {}
 
     def read_facts(self, session_ids: Collection[str]) -> None:
-        """Read the facts about sessions."""
         self._facts |= dict.fromkeys(session_ids) | self.facts_by_session(session_ids)
 
     def _add_messages(self, rows: Iterable[Sequence[Any]], ids: Collection[int]) -> None:

@@ -192,7 +192,6 @@ class Feed(StorePart):
         return (f"SELECT 1 FROM memory_items m WHERE {condition} LIMIT 1", self._scope.values)
 
     def has_items(self) -> bool:
-        """Whether there are items in this scope."""
         return any(self._read_at_once(self.any_item))
 
     def head_and_rows(self, part: StorePart, statements: Sequence[Statement]) -> tuple[Head, list[list[Any]]]:

@@ -138,7 +138,6 @@ def identify(user_id: str | None, namespace: str, key: str) -> str:
 
 
 def checksum_of(row: Mapping[str, Any]) -> int:
-    """The checksum of a version."""
     covered = [value.hex() if isinstance(value := row.get(name), float) else value for name in _COVERED]
     text = "\0".join("" if value is None else str(value) for value in covered)
     return signed_crc32(text.encode("utf-8", "surrogatepass"))

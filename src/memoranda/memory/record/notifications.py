@@ -38,8 +38,6 @@ class NewNotification:
 
 
 class Notification(NamedTuple):
-    """A row of `notifications`."""
-
     id: int
     provider: str
     user_id: str

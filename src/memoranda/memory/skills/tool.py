@@ -133,7 +133,6 @@ class SkillTools:
 
 
 def describe(outcome: SkillWriteResult) -> JsonObject:
-    """The JSON result for an outcome."""
     if isinstance(outcome, SkillReceipt):
         result: JsonObject = {
             "success": True, "skill": outcome.skill, "message": outcome.message, "stored_in": str(outcome.stored_in),

@@ -173,7 +173,6 @@ class Route:
 
     @property
     def parameters(self) -> tuple[Field, ...]:
-        """The parameters of the query."""
         return (*self.query, USER) if self.for_user else self.query
 
     @property

@@ -157,8 +157,6 @@ class OneOf(Shape):
 
 @dataclass(frozen=True, slots=True)
 class Null(Shape):
-    """The value null."""
-
     def read(self, value: Any, name: str) -> None:
         if value is not None:
             raise _refuse(name, "null", value)
@@ -168,7 +166,6 @@ class Null(Shape):
 
 
 def optional(shape: Shape, expected: str) -> OneOf:
-    """The shape, or null."""
     return OneOf((shape, Null()), f"{expected} or null")
 
 

@@ -30,7 +30,6 @@ class LoginPages:
         self._workers = workers
 
     async def respond(self, path: str, request: Request, form: Mapping[str, str]) -> Response:
-        """Answer one of PATHS."""
         if path == LOGOUT:
             return await self._log_out(request, form)
         if request.method == "POST":

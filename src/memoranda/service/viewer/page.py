@@ -159,7 +159,6 @@ class PageTable:
         raise Problem(404, "not_found", _NOTHING_HERE)
 
     def url(self, name: str, **values: object) -> str:
-        """The address of a page by its name."""
         return page_url(self.pages[name].path, **values)
 
 

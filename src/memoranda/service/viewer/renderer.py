@@ -64,7 +64,6 @@ def file_size(size: int) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of one, in percent."""
     return f"{share:.0%}"
 
 
@@ -91,12 +90,10 @@ def clock(timestamp: float) -> Markup:
 
 
 def count(number: int) -> str:
-    """A number with separators."""
     return f"{number:,}"
 
 
 def plural(number: int, noun: str) -> str:
-    """A number with its noun."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
@@ -222,7 +219,6 @@ class Renderer:
             yield name
 
     def render(self, view: View, page: Page, visitor: Visitor, notice: str = "") -> Response:
-        """A page for a visitor."""
         return self._render(view, _Frame(view.title, page.name, self._navigation(visitor), visitor, notice))
 
     def render_plain(self, view: View) -> Response:

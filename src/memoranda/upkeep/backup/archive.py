@@ -99,8 +99,6 @@ _DIGEST_LENGTH = 64
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """One file in a backup."""
-
     name: str
     bytes: int
     sha256: str

@@ -176,7 +176,6 @@ class _Removal:
 
 
 def _forget_text(contents: ScopeContents, db: SessionDB | None, matcher: TextMatcher, removal: _Removal) -> None:
-    """Remove a text from one scope."""
     entries: Sequence[tuple[Target, str]] = contents.entries_with(matcher)
     # After an interrupted run, no entry has the text any more, but a service may still have it.
     entries = entries or [(target, text) for text in matcher.texts for target in TARGETS]

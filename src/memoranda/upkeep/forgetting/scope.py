@@ -35,7 +35,6 @@ OTHER_NODES_NOTE = (
 
 
 def uses_server(home: Home) -> bool:
-    """Whether the record of a home is on a server."""
     return bool(config.load(home).store.url)
 
 

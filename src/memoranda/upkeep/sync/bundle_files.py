@@ -233,7 +233,6 @@ class SharedFolder:
 
 
 def encode_record(record: dict[str, Any]) -> bytes:
-    """The line of a bundle with a record."""
     return _as_json(record).encode() + b"\n"
 
 

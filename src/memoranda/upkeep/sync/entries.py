@@ -97,7 +97,6 @@ def collect_entries(run: Run) -> None:
 
 
 def entry_records(run: Run, after: int, bundles: frozenset[str]) -> Iterator[Record]:
-    """The records of entries that changed after a run."""
     sources = run.memory.journal.sources()
     for target in targets_of(run):
         texts = {entry_digest(text): text for text in current_entries(run.memory, target)}

@@ -151,7 +151,6 @@ def collect_items(run: Run) -> None:
 
 
 def item_records(run: Run, after: int, bundles: frozenset[str]) -> Iterator[dict[str, Any]]:
-    """The records of items that changed after a run."""
     changed, removed = run.db.synced_items.unsent(after, bundles)
     for item_id, written_at in removed.items():
         yield {"t": "item", "id": item_id, "gone": True, "at": written_at, "forgotten": run.must_rewrite}

@@ -115,7 +115,6 @@ def collect_things(run: Run, kinds: Iterable[Kind]) -> None:
 
 
 def thing_records(run: Run, kinds: Iterable[Kind], after: int, bundles: frozenset[str]) -> Iterator[Record]:
-    """The records of things that changed after a run."""
     for kind in kinds:
         changed = run.tables.changed(kind.name, after, bundles)
         states = kind.read(run) if changed else {}

@@ -277,8 +277,6 @@ Row = dict[str, Any]
 
 
 class SyncedItems(StorePart):
-    """Items of one scope."""
-
     _scoped_table = "items"
 
     def __init__(self, transfer: ItemTransfer, on_change: Callable[[], object] | None) -> None:

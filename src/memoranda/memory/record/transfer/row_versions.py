@@ -287,7 +287,6 @@ class RowVersions(StorePart):
         return {row[0]: row[1] for row in rows}
 
     def changed_sessions(self, run: int) -> list[str]:
-        """The sessions that changed after a run."""
         rows = self._fetch_all("SELECT session_id FROM session_versions WHERE run > ? ORDER BY rowid", (run,))
         return [row[0] for row in rows]
 

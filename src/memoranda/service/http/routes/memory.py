@@ -150,7 +150,6 @@ def entry_id(text: str) -> str:
 
 
 def etag_of(text: str) -> str:
-    """The ETag of an entry."""
     return f'"{digest(text)[:32]}"'
 
 
@@ -291,7 +290,6 @@ def add_entry(call: Call) -> Answer:
 
 
 def replace_entry(call: Call) -> Answer:
-    """Replace an entry."""
     target = _target(call)
     found = _find(call, target)
     operation = Replace(f"entry:{digest(found.entry.text)}", call.body["text"], call.body.get("until", ""))

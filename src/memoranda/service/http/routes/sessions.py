@@ -124,7 +124,6 @@ def require_session(call: Call) -> JsonObject:
 
 
 def get(call: Call) -> Answer:
-    """One session."""
     return Answer(session_json(require_session(call)))
 
 

@@ -147,7 +147,6 @@ def list_messages(call: Call) -> Answer:
 
 
 def get(call: Call) -> Answer:
-    """One message."""
     text = call.path["message_id"]
     found = None
     if text.isascii() and text.isdigit() and len(text) <= 18:

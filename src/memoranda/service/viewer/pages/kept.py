@@ -64,7 +64,6 @@ def _as_text(value: Any) -> str:
 
 
 def show(request: PageRequest) -> View:
-    """The page."""
     return View("kept.html", "Kept", read_kept(request))
 
 

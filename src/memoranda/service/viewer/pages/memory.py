@@ -201,7 +201,6 @@ def _entry_row(facts: EntryFacts, origin: EntryOrigin | None, uses: Mapping[str,
 
 
 def show(request: PageRequest) -> View:
-    """The page."""
     number = request.number("change", 0)
     receipt = read_change(request.memory.curated, number) if number else None
     return _view(request, receipt=receipt)
@@ -388,7 +387,6 @@ ENTRY = Page("memory-entry", "/memory/{target}/{entry}", show_entry, submit_entr
 
 
 def show_prompt(request: PageRequest) -> View:
-    """The page."""
     return View("memory_prompt.html", "Prompt", request.memory.preview_prompt())
 
 

@@ -99,7 +99,6 @@ def read_latest(store: MemoryStore, before: float, limit: int) -> list[tuple[flo
 
 
 def read_change(store: MemoryStore, number: int) -> ChangeRow | None:
-    """One change by its number."""
     everything = read_changes(store)
     found = [change for change in everything if change.number == number]
     return _rows(store, everything, found)[0] if found else None

@@ -64,7 +64,6 @@ def retry_deliveries(home: Path, user: str | None, provider: str, server_url: st
 
 
 def show(request: PageRequest) -> View:
-    """The page."""
     memory = request.memory
     page = read_outbox(
         memory.home.root,

@@ -81,7 +81,6 @@ def read_log(
 
 
 def find_call(home: Path, user: str | None, redactor: Redactor, call_id: str) -> RecallCall | None:
-    """One recall by its id."""
     found = (call for call in _calls_for(home, user) if call["id"] == call_id)
     call = next(found, None)
     return None if call is None else _describe(call, user, redactor)

@@ -49,7 +49,6 @@ _SIGNALS = {
 
 
 def show(request: PageRequest) -> View:
-    """The page."""
     asked = {
         name: text for name in ("q", *_ARGUMENTS) if (text := request.query.get(name, "").strip()[:_MAX_QUERY_CHARS])
     }

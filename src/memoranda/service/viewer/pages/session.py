@@ -89,8 +89,6 @@ class ShownCall:
 
 @dataclass(frozen=True, slots=True)
 class ShownMessage:
-    """One message of a conversation."""
-
     id: int
     session_id: str
     role: str
@@ -137,7 +135,6 @@ class TextBudget:
 
 
 def _show_messages(messages: Iterable[FeedMessage], budget: TextBudget) -> Iterator[ShownMessage]:
-    """The messages in order."""
     for message in messages:
         calls = list(_calls(message.tool_calls))
         folded = message.role not in ("user", "assistant")

@@ -73,7 +73,6 @@ def chart_data(spending: Spending) -> dict[str, Any]:
 
 
 def show(request: PageRequest) -> View:
-    """The page."""
     spending = _read(request)
     names = [row.name for row in spending.rows] if spending.by == "session" else []
     view = {"spending": spending, "groupings": GROUPINGS, "periods": _PERIODS.items()}
