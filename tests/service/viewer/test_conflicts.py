@@ -35,8 +35,8 @@ def _two_machines(tmp_path: Path) -> Iterator[tuple[RunningViewer, list[Machine]
 
 def _decide(running: RunningViewer, client: httpx.Client, keep: str) -> httpx.Response:
     page = client.get("/view/approvals").text
-    (row,) = read_conflicts(running.memory).rows
-    fields = {"form_token": form_token(page), "number": str(row.number), "seen": row.seen, "keep": keep}
+    (row,) = read_conflicts(running.memory) or [{}]
+    fields = {"form_token": form_token(page), "number": str(row["number"]), "seen": row["seen"], "keep": keep}
     return client.post("/view/approvals/conflicts/decide", data=fields, follow_redirects=True)
 
 
@@ -77,11 +77,11 @@ def test_what_changed_meanwhile_is_not_decided(tmp_path: Path) -> None:
     """A form decides only the texts that it has shown; a run that is going on is not waited for."""
     with _two_machines(tmp_path) as (running, pair):
         client = running.client()
-        (row,) = read_conflicts(running.memory).rows
+        (row,) = read_conflicts(running.memory) or [{}]
         token = form_token(client.get("/view/approvals").text)
         pair[0].memory.curated.replace("memory", "Likes green tea.", "Likes white tea.", PERSON)
         pair[0].sync()
-        fields = {"form_token": token, "number": str(row.number), "seen": row.seen, "keep": "theirs"}
+        fields = {"form_token": token, "number": str(row["number"]), "seen": row["seen"], "keep": "theirs"}
         answer = client.post("/view/approvals/conflicts/decide", data=fields)
         assert answer.status_code == 409 and "Look at it again" in answer.text
         assert pair[0].entries() == {"Likes white tea."}

@@ -1,6 +1,7 @@
 """What the pages of curated memory show: entries with their origin, history, conflicts, proposals."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,8 +13,7 @@ from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.service.viewer.pages.approvals import (
     approve_edited,
-    list_proposals,
-    list_rejected,
+    describe_proposals,
     list_withheld,
 )
 from memoranda.service.viewer.pages.memory import find_conflict, find_entry, find_message, read_files
@@ -77,14 +77,14 @@ def test_a_conflict_has_all_three_texts(store: MemoryStore) -> None:
     store.replace("memory", "Jenkins", "CI runs on Buildkite.", PERSON)
     store.replace("memory", "Buildkite", "CI runs on GitLab.", PERSON)
     conflict = find_conflict(store, "memory", seen, "CI runs on Drone.")
-    assert (conflict.seen, conflict.current, conflict.mine) == (
+    assert (conflict["seen"], conflict["current"], conflict["mine"]) == (
         "CI runs on Jenkins.", "CI runs on GitLab.", "CI runs on Drone.",
     )  # fmt: skip
-    assert conflict.current_id == digest("CI runs on GitLab.")
+    assert conflict["current_id"] == digest("CI runs on GitLab.")
     store.remove("memory", "GitLab", PERSON)
     gone = find_conflict(store, "memory", seen, "CI runs on Drone.")
-    assert (gone.current, gone.current_id) == (None, "")
-    assert find_conflict(store, "memory", "0" * 64, "x").seen is None
+    assert (gone["current"], gone["current_id"]) == (None, "")
+    assert find_conflict(store, "memory", "0" * 64, "x")["seen"] is None
 
 
 def test_history_is_paged_and_says_what_can_be_undone(store: MemoryStore) -> None:
@@ -93,15 +93,15 @@ def test_history_is_paged_and_says_what_can_be_undone(store: MemoryStore) -> Non
         store.add("memory", f"fact {number}", PERSON)
     change_history.undo(store, PAGE_SIZE + 2, PERSON)
     page = read_history(store)
-    assert len(page.changes) == PAGE_SIZE and page.total == PAGE_SIZE + 3
-    newest, undone = page.changes[:2]
+    assert len(page["changes"]) == PAGE_SIZE and page["total"] == PAGE_SIZE + 3
+    newest, undone = page["changes"][:2]
     assert (newest.change.action, newest.can_undo, undone.can_undo, undone.undone) == ("undo", True, False, True)
     assert newest.edits == ((DiffPart("removed", f"fact {PAGE_SIZE + 1}"),),)
-    rest = read_history(store, before=page.older)
-    assert [row.change.number for row in rest.changes] == [3, 2, 1]
-    assert rest.older == 0
-    assert read_history(store, "user").changes == ()
-    assert read_change(store, 1) == rest.changes[-1]
+    rest = read_history(store, before=page["older"])
+    assert [row.change.number for row in rest["changes"]] == [3, 2, 1]
+    assert rest["older"] == 0
+    assert read_history(store, "user")["changes"] == ()
+    assert read_change(store, 1) == rest["changes"][-1]
     assert read_change(store, 999) is None
 
 
@@ -110,14 +110,19 @@ def test_a_withheld_entry_is_listed_with_its_text_and_can_be_allowed(store: Memo
     store.path("memory").parent.mkdir(parents=True)
     store.path("memory").write_text(ATTACK)
     (withheld,) = list_withheld(store)
-    assert withheld.text == ATTACK and withheld.findings
+    entry = withheld["entry"]
+    assert entry.text == ATTACK and entry.findings
     assert ATTACK not in read_files(store)[0].entries[0].text
-    allow_findings(store, "memory", withheld.handle, PERSON)
-    assert list_withheld(store) == ()
-    assert read_history(store).changes[0].allowed_handle == withheld.handle
-    revoke_findings(store, "memory", withheld.handle, PERSON)
-    assert [row.allowed_handle for row in read_history(store).changes] == ["", ""]
+    allow_findings(store, "memory", entry.handle, PERSON)
+    assert list_withheld(store) == []
+    assert read_history(store)["changes"][0].allowed_handle == entry.handle
+    revoke_findings(store, "memory", entry.handle, PERSON)
+    assert [row.allowed_handle for row in read_history(store)["changes"]] == ["", ""]
     assert len(list_withheld(store)) == 1
+
+
+def _proposals(store: MemoryStore) -> list[dict[str, Any]]:
+    return describe_proposals(store, store.proposals.all())
 
 
 def _proposing(directory: Path) -> MemoryStore:
@@ -131,38 +136,38 @@ def _proposing(directory: Path) -> MemoryStore:
 def test_a_proposal_is_shown_beside_what_it_would_change(tmp_path: Path) -> None:
     """One difference per operation; when an entry changes meanwhile, the proposal is outdated."""
     store = _proposing(tmp_path)
-    (row,) = list_proposals(store)
-    assert [text.action for text in row.texts] == ["replace", "remove", "add"]
-    assert row.texts[0].parts[1:3] == (DiffPart("removed", "Jenkins"), DiffPart("added", "GitLab"))
-    assert row.texts[1].parts == (DiffPart("removed", "Old note."),)
-    assert (row.texts[1].content, row.outdated) == (None, False)
+    (row,) = _proposals(store)
+    assert [text["action"] for text in row["texts"]] == ["replace", "remove", "add"]
+    assert row["texts"][0]["parts"][1:3] == (DiffPart("removed", "Jenkins"), DiffPart("added", "GitLab"))
+    assert row["texts"][1]["parts"] == (DiffPart("removed", "Old note."),)
+    assert (row["texts"][1]["content"], row["outdated"]) == (None, False)
     store.replace("memory", "Jenkins", "CI runs on Jenkins 3.", PERSON)
-    assert list_proposals(store)[0].outdated
+    assert _proposals(store)[0]["outdated"]
 
 
 def test_an_edited_proposal_is_applied_with_the_other_texts(tmp_path: Path) -> None:
     """Operations that write no text stay as they are, and the journal says that a person approved it."""
     store = _proposing(tmp_path)
-    (row,) = list_proposals(store)
-    outcome = approve_edited(store, row.proposal, ["CI runs on GitLab 17.", "Newer."])
+    (row,) = _proposals(store)
+    outcome = approve_edited(store, row["proposal"], ["CI runs on GitLab 17.", "Newer."])
     assert isinstance(outcome, MemoryReceipt)
     assert store.entries("memory") == ("CI runs on GitLab 17.", "Newer.")
-    assert list_proposals(store) == ()
+    assert _proposals(store) == []
     assert read_files(store)[0].entries[0].origin is not None
 
 
 def test_a_rejected_proposal_can_be_restored(tmp_path: Path) -> None:
     """It leaves the queue, is listed as rejected, and awaits approval again."""
     store = _proposing(tmp_path)
-    (row,) = list_proposals(store)
-    store.proposals.reject(row.proposal)
-    assert list_proposals(store) == ()
-    (rejected,) = list_rejected(store)
-    assert rejected.proposal == row.proposal
-    assert store.proposals.get_rejected(row.proposal.id) == row.proposal
-    store.proposals.restore(row.proposal)
-    assert [each.proposal for each in list_proposals(store)] == [row.proposal]
-    assert list_rejected(store) == ()
+    (row,) = _proposals(store)
+    store.proposals.reject(row["proposal"])
+    assert _proposals(store) == []
+    (rejected,) = describe_proposals(store, store.proposals.rejected())
+    assert rejected["proposal"] == row["proposal"]
+    assert store.proposals.get_rejected(row["proposal"].id) == row["proposal"]
+    store.proposals.restore(row["proposal"])
+    assert [each["proposal"] for each in _proposals(store)] == [row["proposal"]]
+    assert describe_proposals(store, store.proposals.rejected()) == []
 
 
 def test_the_message_of_a_change_is_the_tool_call_before_it(tmp_path: Path) -> None:

@@ -64,14 +64,16 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningViewer]
 def _urls(viewer: RunningViewer) -> dict[str, str]:
     """One address of each page, with hostile parameters where the page takes text."""
     memory = viewer.memory
-    problem = next(finding for finding in find_problems(memory.home) if finding.can_repair and SHORT in finding.name)
+    problem = next(
+        finding for finding in find_problems(memory.home) if finding["can_repair"] and SHORT in finding["name"]
+    )
     parts = {
         "session": SESSION,
         "message": memory.sessions.get_messages(SESSION)[0]["id"],
         "target": "memory",
         "entry": digest(memory.curated.view("memory").entries[-1].text),
         "call": "0badc0de",
-        "finding": problem.id,
+        "finding": problem["id"],
         "logged": SHORT,
     }
     shown = [page for page in PAGES if page.show is not None and not page.download]

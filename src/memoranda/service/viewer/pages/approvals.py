@@ -35,10 +35,9 @@ from memoranda.service.viewer.memory_writes import (
     refusal_status,
 )
 from memoranda.service.viewer.page import Page, PageRequest, Redirect, Reply, View, page_url
-from memoranda.service.viewer.text_diff import DiffPart, diff_words
+from memoranda.service.viewer.text_diff import diff_words
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.support.canonical_text import digest
-from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.origin import PERSON, Origin
 from memoranda.upkeep.sync.conflicts import Choice, Conflict, list_conflicts, resolve_conflict
 from memoranda.upkeep.sync.synchroniser import LOCK_NAME
@@ -49,42 +48,21 @@ _PATH = "/approvals"
 _TEXT = "text-"
 
 
-@dataclass(frozen=True, slots=True)
-class ConflictRow:
-    """A conflict with its texts as they may be shown; None where the entry was removed or could not be added.
+def read_conflicts(memory: Memory) -> list[dict[str, Any]] | None:
+    """What waits for the home's owner; the memory of other users, and that on a server, is not synchronised.
 
-    `seen` names the two texts, so that a form decides only what it has shown.
+    None while a synchronisation is running.
     """
-
-    number: int
-    file: str
-    machine: str
-    mine: str | None
-    theirs: str | None
-    parts: tuple[DiffPart, ...]
-    seen: str
-
-
-@dataclass(frozen=True, slots=True)
-class ConflictList:
-    """The conflicts of a home; `is_busy` says that they are not known while a synchronisation is running."""
-
-    rows: tuple[ConflictRow, ...] = ()
-    is_busy: bool = False
-
-
-def read_conflicts(memory: Memory) -> ConflictList:
-    """What waits for the home's owner; the memory of other users, and that on a server, is not synchronised."""
     root = memory.home.root
     if memory.user is not None or memory.config.store.url or not SyncState(root).exists():
-        return ConflictList()
+        return []
     try:
         # A run writes what it has read bundle by bundle; a page does not wait for its end.
         with FileLock(root / LOCK_NAME, 0):
             found = list_conflicts(root, memory.sessions, memory.curated)
     except LockTimeoutError:
-        return ConflictList(is_busy=True)
-    return ConflictList(tuple(_describe_conflict(memory, conflict) for conflict in found))
+        return None
+    return [_describe_conflict(memory, conflict) for conflict in found]
 
 
 def _decide_conflict(memory: Memory, number: int, seen: str, choice: Choice) -> MemoryReceipt | MemoryRefusal | None:
@@ -117,79 +95,37 @@ def _keep_other_text(memory: Memory, conflict: Conflict) -> None:
     queue.reject(queue.add(conflict.target, [operation], origin, [conflict.mine]))
 
 
-def _describe_conflict(memory: Memory, conflict: Conflict) -> ConflictRow:
-    mine, theirs = (
-        None if text is None else memory.curated.visible_text(conflict.target, text)
-        for text in (conflict.mine, conflict.theirs)
-    )
-    return ConflictRow(
-        conflict.number,
-        file_name(conflict.target),
-        conflict.machine,
-        mine,
-        theirs,
-        diff_words(mine, theirs),
-        _name_texts(conflict),
-    )
+def _describe_conflict(memory: Memory, conflict: Conflict) -> dict[str, Any]:
+    """A conflict with its texts as they may be shown; None where the entry was removed or could not be added."""
+    mine, theirs = (_visible(memory.curated, conflict.target, text) for text in (conflict.mine, conflict.theirs))
+    return {
+        "number": conflict.number,
+        "file": file_name(conflict.target),
+        "machine": conflict.machine,
+        "mine": mine,
+        "theirs": theirs,
+        "parts": diff_words(mine, theirs),
+        # It names the two texts, so that a form decides only what it has shown.
+        "seen": _name_texts(conflict),
+    }
 
 
 def _name_texts(conflict: Conflict) -> str:
     return sha256(repr((conflict.mine, conflict.theirs)).encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
-@dataclass(frozen=True, slots=True)
-class ProposedText:
-    """One operation of a proposal: what it does, the text that it would write, and the difference that it makes."""
-
-    action: str
-    content: str | None
-    parts: tuple[DiffPart, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ProposalRow:
-    """A proposal; `outdated` says that the entries which it would change are others by now."""
-
-    proposal: Proposal
-    file: str
-    texts: tuple[ProposedText, ...]
-    outdated: bool
-
-
-@dataclass(frozen=True, slots=True)
-class WithheldEntry:
-    """An entry that agents do not see; `text` is the text itself, for the person who decides."""
-
-    target: Target
-    file: str
-    id: str
-    handle: str
-    text: str
-    findings: tuple[str, ...]
-
-
-def list_proposals(store: MemoryStore) -> tuple[ProposalRow, ...]:
-    """What awaits approval, the oldest first."""
-    return describe_proposals(store, store.proposals.all())
-
-
-def list_rejected(store: MemoryStore) -> tuple[ProposalRow, ...]:
-    """What was rejected and can be restored, the newest first."""
-    return describe_proposals(store, store.proposals.rejected()[::-1])
-
-
-def describe_proposals(store: MemoryStore, proposals: Sequence[Proposal]) -> tuple[ProposalRow, ...]:
-    """Proposals beside the entries as they are now."""
+def describe_proposals(store: MemoryStore, proposals: Sequence[Proposal]) -> list[dict[str, Any]]:
+    """Proposals beside the entries as they are now; an `outdated` one would change others than it was made for."""
     entries: dict[Target, list[str]] = {}
     for target in {proposal.target for proposal in proposals}:
         try:
             entries[target] = [entry.text for entry in store.view(target).entries]
         except StorageError:
             entries[target] = []
-    return tuple(_describe_proposal(store, proposal, entries[proposal.target]) for proposal in proposals)
+    return [_describe_proposal(store, proposal, entries[proposal.target]) for proposal in proposals]
 
 
-def _describe_proposal(store: MemoryStore, proposal: Proposal, entries: list[str]) -> ProposalRow:
+def _describe_proposal(store: MemoryStore, proposal: Proposal, entries: list[str]) -> dict[str, Any]:
     target = proposal.target
     whole = plan(entries, proposal.operations)
     outdated = not isinstance(whole, EntryPlan) or [edit.before for edit in whole.edits] != list(proposal.replaced)
@@ -199,15 +135,10 @@ def _describe_proposal(store: MemoryStore, proposal: Proposal, entries: list[str
         edit = planned.edits[0] if isinstance(planned, EntryPlan) and planned.edits else None
         content = None if isinstance(operation, Remove) else operation.content
         before = edit.before if edit else operation.old_text if isinstance(operation, Replace | Remove) else None
-        texts.append(
-            ProposedText(
-                type(operation).__name__.lower(),
-                content,
-                diff_words(_visible(store, target, before), _visible(store, target, content)),
-            )
-        )
+        parts = diff_words(_visible(store, target, before), _visible(store, target, content))
+        texts.append({"action": type(operation).__name__.lower(), "content": content, "parts": parts})
         entries = list(planned.entries) if isinstance(planned, EntryPlan) else entries
-    return ProposalRow(proposal, file_name(target), tuple(texts), outdated)
+    return {"proposal": proposal, "file": file_name(target), "texts": texts, "outdated": outdated}
 
 
 def approve_edited(store: MemoryStore, proposal: Proposal, contents: Sequence[str]) -> MemoryReceipt | MemoryRefusal:
@@ -217,8 +148,8 @@ def approve_edited(store: MemoryStore, proposal: Proposal, contents: Sequence[st
     return store.approve(replace(proposal, operations=operations))
 
 
-def list_withheld(store: MemoryStore) -> tuple[WithheldEntry, ...]:
-    """The entries of both files that the scanner withholds from agents."""
+def list_withheld(store: MemoryStore) -> list[dict[str, Any]]:
+    """The entries that the scanner withholds from agents, each with its text, for the person who decides."""
     found = []
     for target in store.storage.targets():
         try:
@@ -227,11 +158,11 @@ def list_withheld(store: MemoryStore) -> tuple[WithheldEntry, ...]:
             # The page Memory says that the file cannot be read.
             continue
         found += [
-            WithheldEntry(target, file_name(target), digest(entry.text), entry.handle, entry.text, entry.findings)
+            {"target": target, "file": file_name(target), "id": digest(entry.text), "entry": entry}
             for entry in entries
             if entry.findings
         ]
-    return tuple(found)
+    return found
 
 
 def _with_content(operation: Operation, contents: Iterator[str]) -> Operation:
@@ -317,7 +248,8 @@ def _edited(proposal_id: str, texts: tuple[str, ...] = (), refusal: str = "") ->
 
 def _view(request: PageRequest, edited: dict[str, Any] | None, status: int = 200, refusal: str = "") -> View:
     store = request.memory.curated
-    proposals, rejected = list_proposals(store), list_rejected(store)
+    proposals = describe_proposals(store, store.proposals.all())
+    rejected = describe_proposals(store, store.proposals.rejected()[::-1])
     view = {
         "proposals": proposals,
         "rejected": rejected,
@@ -327,7 +259,7 @@ def _view(request: PageRequest, edited: dict[str, Any] | None, status: int = 200
         "edited": edited,
         "refusal": refusal,
     }
-    recorded = find_recorded(request, (row.proposal.session for row in (*proposals, *rejected)))
+    recorded = find_recorded(request, (row["proposal"].session for row in (*proposals, *rejected)))
     return View("approvals.html", "Approvals", view, status, recorded)
 
 

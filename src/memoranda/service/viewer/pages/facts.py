@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from memoranda.errors import StorageError
 from memoranda.external.holographic.contradictions import find_contradictions
@@ -10,37 +11,14 @@ from memoranda.external.holographic.user_facts import stored_facts
 from memoranda.service.http.problems import Problem
 from memoranda.service.viewer.conversation_lists import find_recorded
 from memoranda.service.viewer.page import Page, PageRequest, Redirect, View, page_url
-from memoranda.service.viewer.text_diff import DiffPart, diff_words
+from memoranda.service.viewer.text_diff import diff_words
 from memoranda.support.canonical_text import digest
-from memoranda.support.lazy_dataclass import dataclass
 
 PAGE_SIZE = 50
 _MAX_CONTRADICTIONS = 20
 _MAX_FACTS = 5_000
 _PROVIDER = "holographic"
 _PATH = "/facts"
-
-
-@dataclass(frozen=True, slots=True)
-class ContradictingFacts:
-    """Two facts that cannot both be right, with the words in which they differ."""
-
-    newer: Fact
-    older: Fact
-    parts: tuple[DiffPart, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FactPage:
-    """One page of facts, the newest first; `older` is how many to skip for the next page, 0 on the last one."""
-
-    facts: tuple[Fact, ...] = ()
-    total: int = 0
-    older: int = 0
-    contradictions: tuple[ContradictingFacts, ...] | None = None
-    """None if nothing compared the facts."""
-    categories: tuple[str, ...] = CATEGORIES
-    problem: str = ""
 
 
 def read_facts(
@@ -52,27 +30,30 @@ def read_facts(
     skip: int = 0,
     compare: bool = False,
     server_url: str = "",
-) -> FactPage:
-    """The facts of a user: those of a category, and those with all of some words, if such are given.
+) -> dict[str, Any]:
+    """The facts of a user, the newest first: those of a category, and those with all of some words, if such are given.
 
-    `compare` finds those that contradict each other, which takes seconds for thousands of facts. `server_url` names
-    the server that has them, if they are not in the home.
+    `older` is how many to skip for the next page, 0 on the last one. `compare` finds those that contradict each other,
+    which takes seconds for thousands of facts; without it, `contradictions` is None. `server_url` names the server that
+    has them, if they are not in the home.
     """
+    page: dict[str, Any] = {"facts": (), "total": 0, "older": 0, "contradictions": None, "problem": ""}
     try:
         with stored_facts(home, user, server_url) as store:
             if store is None:
-                return FactPage()
+                return page
             contradictions = find_contradictions(store, limit=_MAX_CONTRADICTIONS) if compare else None
             facts = [fact for fact in store.list_facts(category=category, limit=_MAX_FACTS) if _contains(words)(fact)]
     except StorageError as error:
-        return FactPage(problem=str(error))
-    shown = tuple(facts[skip : skip + PAGE_SIZE])
+        return page | {"problem": str(error)}
     older = skip + PAGE_SIZE if len(facts) > skip + PAGE_SIZE else 0
-    pairs = tuple(
-        ContradictingFacts(pair.newer, pair.older, diff_words(pair.older.content, pair.newer.content))
-        for pair in contradictions or ()
-    )
-    return FactPage(shown, len(facts), older, None if contradictions is None else pairs)
+    page |= {"facts": facts[skip : skip + PAGE_SIZE], "total": len(facts), "older": older}
+    if contradictions is not None:
+        page["contradictions"] = [
+            {"newer": pair.newer, "older": pair.older, "parts": diff_words(pair.older.content, pair.newer.content)}
+            for pair in contradictions
+        ]
+    return page
 
 
 def _contains(words: str) -> Callable[[Fact], bool]:
@@ -93,13 +74,13 @@ def show(request: PageRequest) -> View:
         compare=bool(request.query.get("compare")),
         server_url=memory.services.server_url,
     )
-    if category and category not in page.categories:
+    if category and category not in CATEGORIES:
         raise Problem(404, "not_found", "There is no such category of facts.")
     in_use = _PROVIDER in memory.config.providers
-    compared = [fact for pair in page.contradictions or () for fact in (pair.newer, pair.older)]
-    recorded = find_recorded(request, (fact.provenance.session_id for fact in (*page.facts, *compared)))
+    compared = [fact for pair in page["contradictions"] or () for fact in (pair["newer"], pair["older"])]
+    recorded = find_recorded(request, (fact.provenance.session_id for fact in (*page["facts"], *compared)))
     view = {"page": page, "in_use": in_use, "category": category, "words": words[:200], "skip": skip}
-    view |= {"can_write": request.may("curate"), "seen": digest}
+    view |= {"categories": CATEGORIES, "can_write": request.may("curate"), "seen": digest}
     return View("facts.html", "Facts", view, recorded=recorded)
 
 

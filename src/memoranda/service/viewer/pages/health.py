@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 from memoranda.api.memory import Memory
 from memoranda.errors import MemorandaError
@@ -12,7 +12,6 @@ from memoranda.service.http.problems import Problem
 from memoranda.service.viewer.page import Page, PageRequest, Redirect, Reply, View, page_url
 from memoranda.support.health_issues import HealthIssue
 from memoranda.support.home import Home
-from memoranda.support.lazy_dataclass import dataclass
 from memoranda.upkeep.doctor import examine
 
 # Parts of a home by how the names of their files begin, in this order; a folder counts as a whole.
@@ -33,63 +32,29 @@ _PATH = "/health"
 _GONE = "There is no such problem any more, or it cannot be repaired from a page."
 
 
-@dataclass(frozen=True, slots=True)
-class HealthFinding:
-    """One problem; `id` names it in a form. `can_repair` says that the page offers the repair."""
-
-    id: str
-    severity: Literal["error", "warning", "note"]
-    name: str
-    problem: str
-    remedy: str
-    can_repair: bool
-    needs_command: bool
-
-
-@dataclass(frozen=True, slots=True)
-class DiskPart:
-    """A part of the home and the bytes of its files."""
-
-    name: str
-    size: int
-    percent: int
-
-
-@dataclass(frozen=True, slots=True)
-class RepairOutcome:
-    """What a repair did: the problem is gone, or not, and why."""
-
-    finding: HealthFinding
-    fixed: bool
-    message: str
-
-
-def find_problems(home: Home) -> tuple[HealthFinding, ...]:
+def find_problems(home: Home) -> list[dict[str, Any]]:
     """Everything that is wrong with a home, errors first."""
     order = ("error", "warning", "note")
     found = [_describe(home, issue) for issue in examine(home)]
-    return tuple(sorted(found, key=lambda finding: order.index(finding.severity)))
+    return sorted(found, key=lambda finding: order.index(finding["severity"]))
 
 
-def find_problem(home: Home, finding_id: str) -> HealthFinding | None:
-    """A problem that the page may repair, by its id; None if it is gone."""
-    found = _find(home, finding_id)
-    return None if found is None else found[0]
+def repair_problem(home: Home, finding_id: str) -> dict[str, Any] | None:
+    """Repair one problem and check again: the finding, whether it is `fixed`, and a `message`.
 
-
-def repair_problem(home: Home, finding_id: str) -> RepairOutcome | None:
-    """Repair one problem and check again; None if it is gone, or if a page may not repair it."""
-    found = _find(home, finding_id)
+    None if it is gone, or if a page may not repair it.
+    """
+    found = find_problem(home, finding_id)
     if found is None:
         return None
     finding, repair = found
     try:
         report = repair()
     except (OSError, MemorandaError) as error:
-        return RepairOutcome(finding, False, f"It could not be repaired: {error}")
-    fixed = _find(home, finding_id) is None
+        return finding | {"fixed": False, "message": f"It could not be repaired: {error}"}
+    fixed = find_problem(home, finding_id) is None
     text = report if isinstance(report, str) and report else "Repaired." if fixed else "The problem is still there."
-    return RepairOutcome(finding, fixed, text)
+    return finding | {"fixed": fixed, "message": text}
 
 
 def index_lag(memory: Memory) -> int | None:
@@ -100,16 +65,16 @@ def index_lag(memory: Memory) -> int | None:
     return max(0, state.head.count - state.indexed.count)
 
 
-def disk_usage(home: Path) -> tuple[DiskPart, ...]:
-    """The parts of a home by size, the largest first."""
+def disk_usage(home: Path) -> list[dict[str, Any]]:
+    """The parts of a home by the bytes of their files, the largest first."""
     sizes: dict[str, int] = {}
     for path in home.iterdir() if home.is_dir() else ():
         size = sum(_file_sizes(path))
         name = next((part for part, starts in _PARTS if path.name.startswith(starts)), _OTHER)
         sizes[name] = sizes.get(name, 0) + size
     total = sum(sizes.values())
-    parts = [DiskPart(name, size, round(100 * size / total) if total else 0) for name, size in sizes.items() if size]
-    return tuple(sorted(parts, key=lambda part: -part.size))
+    parts = [{"name": name, "size": sizes[name], "percent": round(100 * sizes[name] / total)} for name in sizes]
+    return sorted((part for part in parts if part["size"]), key=lambda part: -part["size"])
 
 
 def _file_sizes(path: Path) -> Iterator[int]:
@@ -128,29 +93,28 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _find(home: Home, finding_id: str) -> tuple[HealthFinding, Callable[[], object]] | None:
+def find_problem(home: Home, finding_id: str) -> tuple[dict[str, Any], Callable[[], object]] | None:
+    """A problem that the page may repair, by its id, and its repair; None if it is gone."""
     for issue in examine(home):
         finding = _describe(home, issue)
-        if finding.id == finding_id and finding.can_repair and issue.repair is not None:
+        if finding["id"] == finding_id and finding["can_repair"] and issue.repair is not None:
             return finding, issue.repair
     return None
 
 
-def _describe(home: Home, issue: HealthIssue) -> HealthFinding:
+def _describe(home: Home, issue: HealthIssue) -> dict[str, Any]:
     path = issue.path
     name = str(path.relative_to(home.root)) if path.is_relative_to(home.root) else str(path)
     problem_id = sha256(f"{name}\0{issue.problem}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    can_repair = issue.repair is not None and issue.harmless
-    needs_command = issue.repair is not None and not issue.harmless
-    return HealthFinding(
-        problem_id,
-        issue.severity,
-        "The home" if name == "." else name,
-        issue.problem,
-        issue.remedy,
-        can_repair,
-        needs_command,
-    )
+    return {
+        "id": problem_id,
+        "severity": issue.severity,
+        "name": "The home" if name == "." else name,
+        "problem": issue.problem,
+        "remedy": issue.remedy,
+        "can_repair": issue.repair is not None and issue.harmless,
+        "needs_command": issue.repair is not None and not issue.harmless,
+    }
 
 
 def show(request: PageRequest) -> View:
@@ -162,7 +126,7 @@ def show(request: PageRequest) -> View:
         "findings": findings,
         "index_lag": index_lag(request.memory),
         "disk": disk,
-        "disk_total": sum(part.size for part in disk),
+        "disk_total": sum(part["size"] for part in disk),
         "can_repair": request.may("admin"),
     }
     return View("health.html", "Health", view)
@@ -170,10 +134,10 @@ def show(request: PageRequest) -> View:
 
 def show_repair(request: PageRequest) -> View:
     """Ask whether to repair one problem; raises Problem 404 if it is gone."""
-    finding = find_problem(request.memory.home, request.path["finding"])
-    if finding is None:
+    found = find_problem(request.memory.home, request.path["finding"])
+    if found is None:
         raise Problem(404, "not_found", _GONE)
-    return View("health_repair.html", "Repair", finding)
+    return View("health_repair.html", "Repair", found[0])
 
 
 def repair(request: PageRequest) -> Reply:
@@ -181,8 +145,8 @@ def repair(request: PageRequest) -> Reply:
     outcome = repair_problem(request.memory.home, request.path["finding"])
     if outcome is None:
         raise Problem(404, "not_found", _GONE)
-    request.audit("health.repair", f"{outcome.finding.name} {outcome.finding.problem}"[:200])
-    return Redirect(page_url(_PATH, check=1), f"{outcome.finding.name}: {outcome.message}")
+    request.audit("health.repair", f"{outcome['name']} {outcome['problem']}"[:200])
+    return Redirect(page_url(_PATH, check=1), f"{outcome['name']}: {outcome['message']}")
 
 
 PAGE = Page("health", _PATH, show, label="Health", scope="admin", owner_only=True)

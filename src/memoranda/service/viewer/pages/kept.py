@@ -6,14 +6,11 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
-from memoranda.home.access.keys import ApiKey
 from memoranda.importers.importer import ImportRunningError, import_lock
 from memoranda.importers.state.log import LoggedImport
 from memoranda.importers.undo import ImportHistory
-from memoranda.memory.skills.catalogue import Catalogue
 from memoranda.service.http.problems import Problem
 from memoranda.service.viewer.page import Page, PageRequest, Redirect, View, page_url
-from memoranda.support.lazy_dataclass import dataclass
 from memoranda.types import FoundItem
 
 PAGE_SIZE = 50
@@ -21,23 +18,8 @@ _PATH = "/kept"
 _LOCK_SECONDS = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class KeptPage:
-    """One page of the items, and all of the rest; `later` is where the next items begin, 0 if there are none."""
-
-    skills: Catalogue
-    items: tuple[tuple[FoundItem, str], ...]
-    """Each item with its value as text."""
-    imports: tuple[LoggedImport, ...]
-    keys: tuple[ApiKey, ...]
-    query: str
-    later: int
-    now: float
-    can_undo: bool
-
-
-def read_kept(request: PageRequest) -> KeptPage:
-    """What the user of a request has; a home without conversations has no items and no imports."""
+def show(request: PageRequest) -> View:
+    """One page of the items, and all of the rest; a home without conversations has no items and no imports."""
     memory, after = request.memory, request.number("after", 0)
     query = request.query.get("q", "").strip()
     items: list[FoundItem] = []
@@ -47,24 +29,22 @@ def read_kept(request: PageRequest) -> KeptPage:
         with closing(ImportHistory(memory.home.root, memory.sessions)) as history:
             imports = history.imports()
     keys = request.service.keys.list_keys() if request.caller.is_owner and request.user is None else []
-    return KeptPage(
-        skills=memory.services.skills_for(request.user).catalogue(),
-        items=tuple((found, _as_text(found.item.value)) for found in items[:PAGE_SIZE]),
-        imports=tuple(imports),
-        keys=tuple(keys),
-        query=query,
-        later=after + PAGE_SIZE if len(items) > PAGE_SIZE else 0,
-        now=time.time(),
-        can_undo=request.may("admin"),
-    )
+    view = {
+        "skills": memory.services.skills_for(request.user).catalogue(),
+        "kept": [(found, _as_text(found.item.value)) for found in items[:PAGE_SIZE]],
+        "imports": imports,
+        "api_keys": keys,
+        "query": query,
+        # Where the next items begin.
+        "later": after + PAGE_SIZE if len(items) > PAGE_SIZE else 0,
+        "now": time.time(),
+        "can_undo": request.may("admin"),
+    }
+    return View("kept.html", "Kept", view)
 
 
 def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
-
-
-def show(request: PageRequest) -> View:
-    return View("kept.html", "Kept", read_kept(request))
 
 
 @contextmanager

@@ -128,20 +128,6 @@ class MemoryFile:
         return min(100, 100 * self.used // self.limit) if self.limit else 0
 
 
-@dataclass(frozen=True, slots=True)
-class EditConflict:
-    """An entry that changed after a form with it was opened: the text then, the text now, and the one in the form.
-
-    `current` is None if the entry was removed; `current_id` then is empty.
-    """
-
-    target: Target
-    seen: str | None
-    current: str | None
-    current_id: str
-    mine: str
-
-
 def read_files(store: MemoryStore, counted: Target | None = None) -> tuple[MemoryFile, ...]:
     """All files as they are now; in `counted` also how often entries were of use, which takes a search for each."""
     changes = read_changes(store)
@@ -169,10 +155,11 @@ def find_entry(store: MemoryStore, target: Target, entry_id: str) -> ScannedEntr
     return next((entry for entry in store.view(target).entries if digest(entry.text) == entry_id), None)
 
 
-def find_conflict(store: MemoryStore, target: Target, seen_id: str, mine: str) -> EditConflict:
+def find_conflict(store: MemoryStore, target: Target, seen_id: str, mine: str) -> dict[str, Any]:
     """What became of an entry that a form names, by following the journal from the text that the form was opened with.
 
-    Texts are those that may be shown. A text that the journal does not have is unknown.
+    Texts are those that may be shown. A text that the journal does not have is unknown. `current` is None if the entry
+    was removed; `current_id` then is empty.
     """
     entries = {} if target == NOTES else {digest(entry.text): entry for entry in store.view(target).entries}
     texts: dict[str, str] = {}
@@ -185,13 +172,12 @@ def find_conflict(store: MemoryStore, target: Target, seen_id: str, mine: str) -
                     followed = "" if edit.after is None else digest(edit.after)
     seen = texts.get(seen_id)
     current = entries.get(followed)
-    return EditConflict(
-        target,
-        None if seen is None else store.visible_text(target, seen),
-        None if current is None else current.visible_text,
-        "" if current is None else digest(current.text),
-        mine,
-    )
+    return {
+        "seen": None if seen is None else store.visible_text(target, seen),
+        "current": None if current is None else current.visible_text,
+        "current_id": "" if current is None else digest(current.text),
+        "mine": mine,
+    }
 
 
 def _entry_row(facts: EntryFacts, origin: EntryOrigin | None, uses: Mapping[str, Use]) -> EntryRow:
@@ -318,7 +304,7 @@ def _read_source(request: PageRequest) -> Target:
 
 def _conflict(request: PageRequest, target: Target, entry_id: str, text: str) -> View:
     conflict = find_conflict(request.memory.curated, target, entry_id, text)
-    return _entry_form(request, target, conflict.current_id, text, 409, conflict=conflict)
+    return _entry_form(request, target, conflict["current_id"], text, 409, conflict=conflict)
 
 
 def _entry_form(
@@ -328,7 +314,7 @@ def _entry_form(
     text: str,
     status: int,
     *,
-    conflict: EditConflict | None = None,
+    conflict: dict[str, Any] | None = None,
     refusal: str = "",
     findings: tuple[str, ...] = (),
 ) -> View:

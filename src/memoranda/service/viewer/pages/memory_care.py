@@ -14,7 +14,6 @@ from memoranda.service.viewer.page import Page, PageRequest, Redirect, Reply, Vi
 from memoranda.service.viewer.pages.memory_history import read_changes
 from memoranda.service.viewer.text_diff import diff_words
 from memoranda.support.canonical_text import digest
-from memoranda.support.lazy_dataclass import dataclass
 from memoranda.types import CuratedChange
 
 _TIDY_PATH = "/memory/tidy"
@@ -79,14 +78,6 @@ def _describe(store: MemoryStore, change: CuratedChange) -> dict[str, Any]:
 TIDY = Page("memory-tidy", _TIDY_PATH, show_tidy, tidy)
 
 
-@dataclass(frozen=True, slots=True)
-class FileOnDay:
-    """The entries of one file at the end of a day; None if damaged lines of the history make them unknown."""
-
-    name: str
-    entries: list[str] | None
-
-
 def show_day(request: PageRequest) -> View:
     """Memory at the end of a day, which is counted from the day of the first change."""
     store = request.memory.curated
@@ -112,13 +103,14 @@ def _days_of(changes: Sequence[MemoryChange], today: date) -> list[date]:
     return days
 
 
-def _files_on(store: MemoryStore, days: list[date], day: date) -> list[FileOnDay]:
+def _files_on(store: MemoryStore, days: list[date], day: date) -> list[dict[str, Any]]:
+    """The entries of each file at the end of a day; None if damaged lines of the history make them unknown."""
     numbers = [change.number for change, at in zip(read_changes(store), days, strict=True) if at <= day]
     files = []
     for target in store.storage.targets():
         texts = store.journal.entries_after(target, numbers[-1]) if numbers else []
         shown = None if texts is None else [store.visible_text(target, text) for text in texts]
-        files.append(FileOnDay(file_name(target), shown))
+        files.append({"name": file_name(target), "entries": shown})
     return files
 
 

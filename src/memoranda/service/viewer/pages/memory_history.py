@@ -8,6 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from memoranda.memory.curated import change_history
 from memoranda.memory.curated.facts import seconds_of
@@ -65,23 +66,17 @@ class ChangeRow:
     allowed_handle: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryPage:
-    """Changes, the newest first; `older` is the number before which the next page begins, 0 on the last page."""
+def read_history(store: MemoryStore, target: Target | None = None, before: int = 0) -> dict[str, Any]:
+    """One page of the changes, the newest first, those before a number if one is given.
 
-    changes: tuple[ChangeRow, ...]
-    older: int
-    total: int
-
-
-def read_history(store: MemoryStore, target: Target | None = None, before: int = 0) -> HistoryPage:
-    """One page of the changes, those before a number if one is given."""
+    `older` is the number before which the next page begins, 0 on the last page.
+    """
     everything = read_changes(store)
     matching = [change for change in everything if target in (None, change.target)]
     earlier = [change for change in matching if not before or change.number < before]
     shown = earlier[-PAGE_SIZE:][::-1]
     older = shown[-1].number if shown and len(earlier) > PAGE_SIZE else 0
-    return HistoryPage(_rows(store, everything, shown), older, len(matching))
+    return {"changes": _rows(store, everything, shown), "older": older, "total": len(matching)}
 
 
 def read_latest(store: MemoryStore, before: float, limit: int) -> list[tuple[float, ChangeRow]]:
@@ -161,7 +156,7 @@ def show(request: PageRequest, refusal: str = "", status: int = 200) -> View:
     name = request.query.get("target", "")
     target = read_target(name) if name else None
     page = read_history(request.memory.curated, target, request.number("before", 0))
-    recorded = find_recorded(request, (row.change.session for row in page.changes))
+    recorded = find_recorded(request, (row.change.session for row in page["changes"]))
     view = {"page": page, "target": target, "can_write": request.may("curate"), "refusal": refusal}
     return View("memory_history.html", "History", view, status, recorded)
 

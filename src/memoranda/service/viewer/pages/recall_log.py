@@ -49,17 +49,6 @@ _KINDS = {
 RecallCall = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class RecallLogPage:
-    """Recalls, the newest first; `counts` has all outcomes, and `older` is how many to skip for the next page."""
-
-    calls: tuple[RecallCall, ...]
-    counts: tuple[tuple[str, int], ...]
-    hosts: tuple[str, ...]
-    total: int
-    older: int
-
-
 def read_log(
     home: Path,
     user: str | None,
@@ -69,15 +58,21 @@ def read_log(
     host: str = "",
     sessions: Collection[str] = (),
     skip: int = 0,
-) -> RecallLogPage:
-    """The recalls for a user, None for the home's owner; those of an outcome, an agent or sessions, if given."""
+) -> dict[str, Any]:
+    """The recalls for a user, the newest first; those of an outcome, an agent or sessions, if given.
+
+    `counts` has all outcomes, and `older` is how many to skip for the next page.
+    """
     calls = [call for call in _calls_for(home, user) if not sessions or _record_id(call, user) in sessions]
     counts = Counter(_text(call, "outcome") for call in calls)
-    hosts = sorted({_text(call, "host") for call in calls})
     wanted = [call for call in calls if outcome in ("", _text(call, "outcome")) and host in ("", _text(call, "host"))]
-    shown = tuple(_describe(call, user, redactor) for call in wanted[skip : skip + PAGE_SIZE])
-    older = skip + PAGE_SIZE if len(wanted) > skip + PAGE_SIZE else 0
-    return RecallLogPage(shown, tuple(counts.most_common()), tuple(hosts), len(wanted), older)
+    return {
+        "calls": [_describe(call, user, redactor) for call in wanted[skip : skip + PAGE_SIZE]],
+        "counts": counts.most_common(),
+        "hosts": sorted({_text(call, "host") for call in calls}),
+        "total": len(wanted),
+        "older": skip + PAGE_SIZE if len(wanted) > skip + PAGE_SIZE else 0,
+    }
 
 
 def find_call(home: Path, user: str | None, redactor: Redactor, call_id: str) -> RecallCall | None:
@@ -267,7 +262,7 @@ def show(request: PageRequest) -> View:
         sessions=_sessions_of(request, session),
         skip=skip,
     )
-    links = find_links(request, [(session, 0), *((call["session_id"], call["message_id"]) for call in log.calls)])
+    links = find_links(request, [(session, 0), *((call["session_id"], call["message_id"]) for call in log["calls"])])
     data = {
         "log": log,
         "outcome": outcome,

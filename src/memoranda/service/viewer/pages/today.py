@@ -183,7 +183,7 @@ def _awaits(request: PageRequest, before: float) -> Iterator[Event]:
     # A review may propose dozens at once, which must not hide everything else; the figure above has all of them.
     limit = PAGE_SIZE + 1 if request.query.get("kind") == "awaits" else _MAX_PROPOSALS
     for row in describe_proposals(store, waiting[-limit:]):
-        proposal = row.proposal
+        proposal = row["proposal"]
         at = seconds_of(proposal.at) or 0.0
         yield Event("awaits", f"proposal-{proposal.id}", at, {"row": row, "session": proposal.session})
 
