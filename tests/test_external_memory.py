@@ -102,9 +102,9 @@ def test_an_attack_in_the_providers_memory_does_not_reach_the_model(tmp_path: Pa
     answers += [str(request.messages) for request in model.requests]
     manager = MemoryManager(tmp_path / "other")
     manager.add_provider(Scripted(handle_tool_call=lambda *args, **facts: json.dumps(told(home))))
-    manager.initialize("s1")
+    manager.initialize_all("s1")
     answers.append(manager.handle_tool_call("notes_find", {}))
-    manager.shutdown()
+    manager.shutdown_all()
     assert [ATTACK in answer or "Ignore all previous" in answer for answer in answers] == [False] * 5
     assert all("[withheld: " in answer for answer in answers)
     assert all("The zebra is Otto." in answer for answer in (answers[0], answers[1], answers[3]))

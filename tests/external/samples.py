@@ -189,5 +189,5 @@ def managed(home: Path, provider: MemoryProvider, settings: ProviderSettings = Q
     """A manager with a provider that was started for session s1."""
     manager = MemoryManager(home, settings, **options)
     assert manager.add_provider(provider)
-    manager.initialize("s1")
+    manager.initialize_all("s1")
     return manager

@@ -56,7 +56,7 @@ def _lines(path: Path) -> list[tuple[str, str, str]]:
 def _manager(home: Path, session_id: str, *, honest: bool = True, lease_seconds: float = 0.5) -> MemoryManager:
     manager = MemoryManager(home, replace(SETTINGS, lease_seconds=lease_seconds))
     assert manager.add_provider(FileProvider(home / "memory.txt", honest))
-    manager.initialize(session_id)
+    manager.initialize_all(session_id)
     return manager
 
 
@@ -70,7 +70,7 @@ def _conversation(home: Path, session_id: str) -> Iterator[tuple[int, int]]:
             manager = _manager(home, session_id)
             number = 0
             while True:
-                assert manager.notify.turn_finished(f"turn-{number}", "answer", session_id)
+                assert manager.sync_all(f"turn-{number}", "answer", session_id)
                 os.write(writer, b".")
                 number += 1
         finally:
@@ -100,7 +100,7 @@ def test_many_kills_lose_no_turn_and_deliver_none_twice(tmp_path: Path, strikes:
             counts[session_id] = 1 + len(os.read(pipe, 1_000_000))
     last = _manager(tmp_path, "last")
     assert last.drain(GIVE_UP)
-    assert last.shutdown()
+    assert last.shutdown_all()
     lines = _lines(tmp_path / "memory.txt")
     assert max(Counter(key for key, _, _ in lines).values()) == 1
     for session_id, count in counts.items():
@@ -116,10 +116,10 @@ from tests.external.test_crashes import _manager
 home, name = Path(sys.argv[1]), sys.argv[2]
 manager = _manager(home, f"own-{name}", honest=False, lease_seconds=100)
 for number in range(40):
-    assert manager.notify.turn_finished(f"{name}-{number}", "answer", f"own-{name}")
-    assert manager.notify.turn_finished(f"{name}-{number}", "answer", "shared")
+    assert manager.sync_all(f"{name}-{number}", "answer", f"own-{name}")
+    assert manager.sync_all(f"{name}-{number}", "answer", "shared")
 assert manager.drain(100)
-manager.shutdown()
+manager.shutdown_all()
 """
 
 
@@ -144,10 +144,10 @@ from tests.external.samples import Scripted, managed
 from tests.timing import GIVE_UP
 hang = lambda *args, **facts: time.sleep(200)
 manager = managed(Path(sys.argv[1]), Scripted(sync_turn=hang, shutdown=hang))
-assert manager.notify.turn_finished("q", "a")
+assert manager.sync_all("q", "a")
 time.sleep(0.1)
 began = time.monotonic()
-manager.shutdown()
+manager.shutdown_all()
 assert time.monotonic() - began < GIVE_UP
 """
 
@@ -161,7 +161,7 @@ def test_a_process_ends_although_its_provider_hangs(tmp_path: Path) -> None:
     following = _manager(tmp_path, "s1")
     assert following.drain(10)
     assert [turn for _, _, turn in _lines(tmp_path / "memory.txt")] == ["q"]
-    assert following.shutdown()
+    assert following.shutdown_all()
 
 
 @pytest.mark.slow
@@ -169,34 +169,34 @@ def test_a_process_ends_although_its_provider_hangs(tmp_path: Path) -> None:
 def test_a_forked_process_delivers_what_it_was_told(tmp_path: Path) -> None:
     """With a thread of its own, and without what its parent holds."""
     manager = _manager(tmp_path, "parent")
-    assert manager.notify.turn_finished("before", "answer")
+    assert manager.sync_all("before", "answer")
     assert manager.drain(GIVE_UP)
 
     def tell() -> None:
-        assert manager.notify.turn_finished("in-the-child", "answer", "child")
+        assert manager.sync_all("in-the-child", "answer", "child")
         assert manager.drain(GIVE_UP)
 
     assert in_child(tell) == 0
-    assert manager.notify.turn_finished("after", "answer")
+    assert manager.sync_all("after", "answer")
     assert manager.drain(GIVE_UP)
     assert [turn for _, _, turn in _lines(tmp_path / "memory.txt")] == ["before", "in-the-child", "after"]
-    assert manager.shutdown()
+    assert manager.shutdown_all()
 
 
 @forking
 def test_a_fork_needs_no_lock_of_the_delivery_thread(tmp_path: Path) -> None:
     """A child delivers its own turn, although that thread, which it does not have, was just announcing a delivery."""
     manager = _manager(tmp_path, "parent")
-    assert manager.notify.turn_finished("before", "answer")
+    assert manager.sync_all("before", "answer")
     assert manager.drain(GIVE_UP)
-    delivery = manager._state.delivery
+    delivery = manager._delivery
     assert delivery is not None
 
     def tell() -> None:
-        assert manager.notify.turn_finished("in-the-child", "answer", "child")
+        assert manager.sync_all("in-the-child", "answer", "child")
         assert manager.drain(GIVE_UP)
 
     with held_by_another_thread(delivery._changed):
         assert in_child(tell) == 0
-    assert manager.shutdown()
+    assert manager.shutdown_all()
     assert [turn for _, _, turn in _lines(tmp_path / "memory.txt")] == ["before", "in-the-child"]

@@ -37,9 +37,9 @@ def test_what_fails_is_retried_and_delays_its_own_session_only(tmp_path: Path) -
     provider = Flaky("a1")
     manager = managed(tmp_path, provider, ProviderSettings(first_retry_seconds=0.01, max_retry_seconds=0.02))
     for turn in ("a1", "a2", "a3"):
-        assert manager.notify.turn_finished(turn, "answer", "a")
+        assert manager.sync_all(turn, "answer", "a")
     for turn in ("b1", "b2"):
-        assert manager.notify.turn_finished(turn, "answer", "b")
+        assert manager.sync_all(turn, "answer", "b")
     wait_until(lambda: provider.turns() == ["b1", "b2"] and manager.backlog().waiting == 3)
     backlog = manager.backlog()
     assert (backlog.waiting, backlog.parked, backlog.last_error) == (3, 0, "ConnectionError: cannot take a1")
@@ -48,17 +48,17 @@ def test_what_fails_is_retried_and_delays_its_own_session_only(tmp_path: Path) -
     assert manager.drain(GIVE_UP)
     assert provider.turns("a") == ["a1", "a2", "a3"]
     assert manager.status().health.healthy
-    manager.shutdown()
+    manager.shutdown_all()
 
 
 def test_poison_is_parked_and_its_session_continues(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """It is said loudly, it is shown, and it is delivered when it is tried again and works."""
     provider = Flaky("poison")
     manager = managed(tmp_path, provider)
-    manager.notify.turn_finished("poison", "answer", "a")
-    manager.notify.turn_finished("a2", "answer", "a")
+    manager.sync_all("poison", "answer", "a")
+    manager.sync_all("a2", "answer", "a")
     for number in range(20):
-        manager.notify.turn_finished(f"b{number}", "answer", "b")
+        manager.sync_all(f"b{number}", "answer", "b")
         time.sleep(0.01)
     assert manager.drain(GIVE_UP)
     assert provider.turns("a") == ["a2"]
@@ -68,7 +68,7 @@ def test_poison_is_parked_and_its_session_continues(tmp_path: Path, caplog: pyte
     assert manager.retry_failed() == 1
     assert manager.drain(GIVE_UP)
     assert provider.turns("a") == ["a2", "poison"]
-    manager.shutdown()
+    manager.shutdown_all()
 
 
 class Counting(InMemory):
@@ -93,17 +93,17 @@ def test_a_delivery_says_its_attempt_and_when_it_was_queued(tmp_path: Path) -> N
     provider.error = ConnectionError()
     before = time.time()
     manager = managed(tmp_path, provider, ProviderSettings(first_retry_seconds=0.01, max_retry_seconds=0.02))
-    manager.notify.turn_finished("a", "answer", "s")
+    manager.sync_all("a", "answer", "s")
     wait_until(lambda: len(provider.attempts) >= 3)
     provider.error = None
     assert manager.drain(GIVE_UP)
-    manager.notify.turn_finished("b", "answer", "s")
+    manager.sync_all("b", "answer", "s")
     assert manager.drain(GIVE_UP)
     assert [attempt for _, attempt in provider.attempts[:-1]] == list(range(1, len(provider.attempts)))
     assert provider.attempts[-1] == ("b", 1)
     assert len(set(provider.times)) == 2
     assert before <= min(provider.times) <= max(provider.times) <= time.time()
-    manager.shutdown()
+    manager.shutdown_all()
 
 
 def test_a_parked_delivery_that_is_retried_is_not_a_first_attempt(tmp_path: Path) -> None:
@@ -112,13 +112,13 @@ def test_a_parked_delivery_that_is_retried_is_not_a_first_attempt(tmp_path: Path
     provider.error = PermanentProviderError("refused")
     # The pause after which a parked delivery is made again by itself is long.
     manager = managed(tmp_path, provider, ProviderSettings())
-    manager.notify.turn_finished("a", "answer", "s")
+    manager.sync_all("a", "answer", "s")
     assert manager.drain(GIVE_UP)
     provider.error = None
     assert manager.retry_failed() == 1
     assert manager.drain(GIVE_UP)
     assert provider.attempts == [("a", 1), ("a", 2)]
-    manager.shutdown()
+    manager.shutdown_all()
 
 
 def test_a_delivery_that_another_process_may_have_made_is_not_a_first_attempt(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_delivery_that_another_process_may_have_made_is_not_a_first_attempt(tm
     manager = managed(tmp_path, provider)
     assert manager.drain(GIVE_UP)
     assert provider.attempts == [("a", 2)]
-    manager.shutdown()
+    manager.shutdown_all()
 
 
 @pytest.mark.slow
@@ -148,15 +148,15 @@ def test_a_hanging_delivery_is_seen_and_nothing_is_lost(tmp_path: Path) -> None:
     settings = replace(QUICK, lease_seconds=2.0)
     manager = managed(tmp_path, Scripted(sync_turn=hang), settings)
     began = time.monotonic()
-    assert manager.notify.turn_finished("q1", "a1")
-    assert manager.notify.turn_finished("q2", "a2")
+    assert manager.sync_all("q1", "a1")
+    assert manager.sync_all("q2", "a2")
     assert time.monotonic() - began < GIVE_UP
     wait_until(lambda: manager.backlog().last_error == "no answer within 0.3 s")
     # Longer than it is held: it is renewed, so no other process delivers it at the same time.
     time.sleep(settings.lease_seconds)
     assert Outbox(tmp_path, settings).claim("in-memory") is None
     began = time.monotonic()
-    assert manager.shutdown() is False
+    assert manager.shutdown_all() is False
     assert time.monotonic() - began < GIVE_UP
 
     second = InMemory()
@@ -165,7 +165,7 @@ def test_a_hanging_delivery_is_seen_and_nothing_is_lost(tmp_path: Path) -> None:
     assert second.turns() == ["q1", "q2"]
     assert second.keys[0] == keys[0]
     assert len(keys) == 1
-    assert following.shutdown() is True
+    assert following.shutdown_all() is True
     release.set()
 
 
@@ -180,16 +180,16 @@ def test_shutting_down_delivers_what_it_can_and_leaves_the_rest_free(tmp_path: P
 
     manager = managed(tmp_path, Scripted(sync_turn=take_a_while), ProviderSettings(shutdown_seconds=2))
     for number in range(60):
-        manager.notify.turn_finished(f"q{number}", "a")
+        manager.sync_all(f"q{number}", "a")
     all_queued.set()
-    assert manager.shutdown() is False
+    assert manager.shutdown_all() is False
     left = Outbox(tmp_path).backlog().waiting
     assert 10 <= left < 60
     second = InMemory()
     following = managed(tmp_path, second)
     assert following.drain(GIVE_UP)
     assert len(second.turns()) == left
-    following.shutdown()
+    following.shutdown_all()
 
 
 def test_what_may_still_be_under_way_is_not_free_at_once(tmp_path: Path) -> None:
@@ -201,11 +201,11 @@ def test_what_may_still_be_under_way_is_not_free_at_once(tmp_path: Path) -> None
         release.wait(HANG)
 
     manager = managed(tmp_path, Scripted(sync_turn=hang), ProviderSettings(shutdown_seconds=0.4))
-    assert manager.notify.turn_finished("under way", "a", "a")
+    assert manager.sync_all("under way", "a", "a")
     assert begun.wait(GIVE_UP)
-    assert manager.notify.turn_finished("after it", "a", "a")
-    assert manager.notify.turn_finished("elsewhere", "a", "b")
-    assert manager.shutdown() is False
+    assert manager.sync_all("after it", "a", "a")
+    assert manager.sync_all("elsewhere", "a", "b")
+    assert manager.shutdown_all() is False
     other = Outbox(tmp_path)
     # As another process does; the thread of this one may not have read everything from the record.
     other.catch_up("in-memory")
@@ -222,8 +222,8 @@ def test_what_may_still_be_under_way_is_not_free_at_once(tmp_path: Path) -> None
 def test_a_delivery_that_is_almost_done_is_waited_for(tmp_path: Path) -> None:
     """Within the limit for shutting down."""
     manager = managed(tmp_path, Scripted(sync_turn=lambda *args, **facts: time.sleep(1.2)), ProviderSettings())
-    assert manager.notify.turn_finished("q", "a")
-    assert manager.shutdown() is True
+    assert manager.sync_all("q", "a")
+    assert manager.shutdown_all() is True
     assert not Outbox(tmp_path).backlog()
 
 
@@ -236,9 +236,9 @@ def test_a_delivery_that_comes_through_after_the_end_is_not_made_again(tmp_path:
         release.wait(HANG)
 
     manager = managed(tmp_path, Scripted(sync_turn=slow), ProviderSettings(shutdown_seconds=0.4))
-    assert manager.notify.turn_finished("slow", "a")
+    assert manager.sync_all("slow", "a")
     assert begun.wait(GIVE_UP)
-    assert manager.shutdown() is False
+    assert manager.shutdown_all() is False
     left = Outbox(tmp_path)
     assert left.backlog().waiting == 1
     release.set()
@@ -255,39 +255,39 @@ def test_one_that_fails_after_the_end_is_made_again(tmp_path: Path) -> None:
         raise ConnectionError("lost")
 
     manager = managed(tmp_path, Scripted(sync_turn=fail))
-    assert manager.notify.turn_finished("slow", "a")
+    assert manager.sync_all("slow", "a")
     assert begun.wait(GIVE_UP)
-    assert manager.shutdown() is False
+    assert manager.shutdown_all() is False
     release.set()
     following = InMemory()
     second = managed(tmp_path, following)
     assert second.drain(GIVE_UP)
     assert following.turns() == ["slow"]
-    second.shutdown()
+    second.shutdown_all()
 
 
 def test_a_switch_that_was_left_behind_does_not_lead_the_provider_astray(tmp_path: Path) -> None:
     """It receives the switch, and is switched back to the session that it is in."""
     before = managed(tmp_path, Scripted(on_session_switch=lambda *args, **facts: 1 / 0))
-    before.notify.session_switched("s2", parent_session_id="s1")
-    before.shutdown()
+    before.on_session_switch("s2", parent_session_id="s1")
+    before.shutdown_all()
     provider = InMemory()
     manager = managed(tmp_path, provider)
     assert manager.drain(GIVE_UP)
     wait_until(lambda: len(provider.told) == 2)
     assert [told[:2] for told in provider.told] == [("switch", "s2"), ("switch", "s1")]
     assert provider.told[1][-1] == "resume"
-    manager.shutdown()
+    manager.shutdown_all()
 
 
 def _as_user(home: Path, provider: InMemory, user: str, *turns: str) -> list[str]:
     manager = MemoryManager(home, QUICK)
     assert manager.add_provider(provider)
-    manager.initialize("s1", user_id=user)
+    manager.initialize_all("s1", user_id=user)
     for turn in turns:
-        manager.notify.turn_finished(turn, "answer")
+        manager.sync_all(turn, "answer")
     manager.drain(0.3)
-    manager.shutdown()
+    manager.shutdown_all()
     return provider.turns()
 
 
@@ -305,9 +305,9 @@ def test_telling_costs_the_conversation_one_commit(tmp_path: Path) -> None:
     manager = managed(tmp_path, Scripted(sync_turn=lambda *args, **facts: release.wait(HANG)))
     with without_waiting():
         for number in range(60):
-            assert manager.notify.turn_finished(f"q{number}", "a")
+            assert manager.sync_all(f"q{number}", "a")
     release.set()
-    manager.shutdown()
+    manager.shutdown_all()
 
 
 class Remote(InMemory):
@@ -331,13 +331,13 @@ def test_turns_wait_in_order_while_a_service_refuses_everything(tmp_path: Path, 
         settings = ProviderSettings(first_retry_seconds=0.01, max_retry_seconds=0.02, max_attempts=2)
         manager = managed(tmp_path, Remote(service.url), settings)
         for turn in ("a1", "a2"):
-            assert manager.notify.turn_finished(turn, "hi", "a")
+            assert manager.sync_all(turn, "hi", "a")
         wait_until(lambda: len(service.requests) > 5)
         backlog = manager.backlog()
         refused = len(service.requests)
         service.respond = lambda exchange: exchange.answer(200, {})
         assert manager.drain(GIVE_UP)
-        manager.shutdown()
+        manager.shutdown_all()
     assert (backlog.waiting, backlog.parked) == (2, 0)
     assert backlog.last_error.startswith(f"POST /turns at 127.0.0.1: {status} ")
     assert "'memoranda provider setup in-memory' sets" in backlog.last_error
@@ -353,11 +353,11 @@ def test_a_turn_that_a_service_refuses_for_its_content_is_retried_by_itself(tmp_
         settings = ProviderSettings(first_retry_seconds=0.01, max_retry_seconds=0.02)
         manager = managed(tmp_path, Remote(service.url), settings)
         for turn in ("odd", "a2"):
-            assert manager.notify.turn_finished(turn, "hi", "a")
+            assert manager.sync_all(turn, "hi", "a")
         wait_until(lambda: manager.backlog().parked == 1 and len(service.requests) > 2)
         service.respond = lambda exchange: exchange.answer(200, {})
         wait_until(lambda: not manager.backlog())
-        manager.shutdown()
+        manager.shutdown_all()
 
 
 @pytest.mark.slow
@@ -376,12 +376,12 @@ def test_turns_wait_for_as_long_as_a_service_asks(tmp_path: Path) -> None:
 
     with serving(ask_to_wait) as service:
         manager = managed(tmp_path, Remote(service.url), ProviderSettings(first_retry_seconds=0.01))
-        assert manager.notify.turn_finished("a1", "x", "a")
+        assert manager.sync_all("a1", "x", "a")
         wait_until(lambda: manager.backlog().failing == 1)
         service.respond = accept
-        assert manager.notify.turn_finished("b1", "x", "b")
+        assert manager.sync_all("b1", "x", "b")
         assert manager.drain(GIVE_UP)
-        manager.shutdown()
+        manager.shutdown_all()
     assert accepted[0] - refused[-1] > 0.9
     assert [json.loads(body)["user"] for *_, body in service.requests[len(refused) :]] == ["a1", "b1"]
     keys = [headers["Idempotency-Key"] for _, _, headers, _ in service.requests]

@@ -250,11 +250,11 @@ def test_coroutines_are_awaited_in_one_loop_of_the_provider(tmp_path: Path) -> N
 
     manager = managed(tmp_path, Scripted(initialize=initialize, sync_turn=sync_turn, prefetch=prefetch))
     assert manager.status().ready
-    assert manager.recall("tea") == "about tea"
-    assert manager.notify.turn_finished("q1", "a1")
+    assert manager.prefetch_all("tea") == "about tea"
+    assert manager.sync_all("q1", "a1")
     assert manager.drain(GIVE_UP)
     assert (told, len(loops)) == (["q1"], 1)
-    assert manager.shutdown()
+    assert manager.shutdown_all()
     wait_until(lambda: "memoranda-in-memory-loop" not in {each.name for each in threading.enumerate()})
 
 
@@ -268,10 +268,10 @@ def test_a_coroutine_that_raises_is_a_delivery_that_failed(tmp_path: Path) -> No
             raise ConnectionError("refused")
 
     manager = managed(tmp_path, Scripted(sync_turn=sync_turn))
-    assert manager.notify.turn_finished("q1", "a1")
+    assert manager.sync_all("q1", "a1")
     assert manager.drain(GIVE_UP)
     assert tries == ["q1", "q1"]
-    manager.shutdown()
+    manager.shutdown_all()
 
 
 @forking

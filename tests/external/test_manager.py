@@ -32,7 +32,7 @@ def provider() -> InMemory:
 def manager(tmp_path: Path, provider: InMemory) -> Iterator[MemoryManager]:
     made = managed(tmp_path, provider, clean=lambda text: text.replace("<fence>", ""))
     yield made
-    made.shutdown()
+    made.shutdown_all()
 
 
 def _tool(name: Any, **more: Any) -> dict[str, Any]:
@@ -42,21 +42,21 @@ def _tool(name: Any, **more: Any) -> dict[str, Any]:
 def test_without_a_provider_there_is_nothing_and_nothing_fails(tmp_path: Path) -> None:
     """Built-in memory is all there is; no file is made."""
     manager = MemoryManager(tmp_path)
-    assert not manager.initialize("s1")
+    assert not manager.initialize_all("s1")
     manager.on_turn_start(1, "hello")
-    assert (manager.recall("q"), manager.build_system_prompt(), manager.on_pre_compress([])) == ("", "", "")
-    assert not manager.notify.turn_finished("a", "b", "s1")
-    assert not manager.notify.memory_written("add", "memory", "x")
-    assert not manager.notify.session_switched("s2")
-    assert not manager.notify.session_ended([])
-    assert not manager.notify.delegated("a", "b")
+    assert (manager.prefetch_all("q"), manager.build_system_prompt(), manager.on_pre_compress([])) == ("", "", "")
+    assert not manager.sync_all("a", "b", "s1")
+    assert not manager.on_memory_write("add", "memory", "x")
+    assert not manager.on_session_switch("s2")
+    assert not manager.on_session_end([])
+    assert not manager.on_delegation("a", "b")
     assert manager.tools_for(None) == []
     assert manager.answer_tool("x", {}).json["success"] is False
     assert manager.drain(0)
     assert manager.retry_failed() == 0
     status = manager.status()
     assert (status.provider, status.ready, bool(status.backlog)) == ("", False, False)
-    assert manager.shutdown()
+    assert manager.shutdown_all()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -93,19 +93,19 @@ def test_a_refused_provider_leaves_no_trace(tmp_path: Path, scripts: dict[str, A
 def test_a_provider_gets_its_home(manager: MemoryManager, provider: InMemory, tmp_path: Path) -> None:
     """The session, the home under the name that providers know, and whatever else the caller knows."""
     assert provider.started == {"session_id": "s1", "hermes_home": str(tmp_path)}
-    assert manager.initialize("s2", platform="x") is True
+    assert manager.initialize_all("s2", platform="x") is True
     assert provider.started["session_id"] == "s1"
 
 
 def test_everything_is_delivered_in_the_order_in_which_it_happened(manager: MemoryManager, provider: InMemory) -> None:
     """Turns, writes, sub-agents, the end of a session and the switch to the next, each once."""
-    assert manager.notify.turn_finished("q1", "a1")
-    assert manager.notify.memory_written("replace", "user", "Likes tea.", {"old_text": "Likes coffee."})
-    assert manager.notify.delegated("look", "seen", child_session_id="c1")
-    assert manager.notify.turn_finished("q2", "a2")
-    assert manager.notify.session_ended([{"role": "user", "content": "q1"}])
-    assert manager.notify.session_switched("s2", parent_session_id="s1", reset=True, reason="new_session")
-    assert manager.notify.turn_finished("q3", "a3")
+    assert manager.sync_all("q1", "a1")
+    assert manager.on_memory_write("replace", "user", "Likes tea.", {"old_text": "Likes coffee."})
+    assert manager.on_delegation("look", "seen", child_session_id="c1")
+    assert manager.sync_all("q2", "a2")
+    assert manager.on_session_end([{"role": "user", "content": "q1"}])
+    assert manager.on_session_switch("s2", parent_session_id="s1", reset=True, reason="new_session")
+    assert manager.sync_all("q3", "a3")
     assert manager.drain(GIVE_UP)
     assert provider.told == [
         ("turn", "s1", "q1", "a1"),
@@ -126,16 +126,16 @@ def test_only_completed_turns_are_told_without_what_was_recalled(tmp_path: Path)
     provider = Scripted(sync_turn=lambda *args, **facts: told.append((args, facts.get("messages"))))
     manager = managed(tmp_path, provider, clean=lambda text: text.replace("<fence>", ""))
     for user, assistant in [("", "a"), ("q", ""), ("q", None), (None, "a"), ("<fence>", "a"), ("q", " \n"), (5, "a")]:
-        assert manager.notify.turn_finished(user, assistant) is False
+        assert manager.sync_all(user, assistant) is False
     parts = [
         {"type": "text", "text": "<fence>look"},
         {"type": "image_url", "image_url": {}},
         {"type": "text", "text": 2},
     ]
-    assert manager.notify.turn_finished(parts, "a\ud800<fence>", "s1", [{"role": "user", "content": parts[:1]}])
+    assert manager.sync_all(parts, "a\ud800<fence>", "s1", [{"role": "user", "content": parts[:1]}])
     assert manager.drain(GIVE_UP)
     assert told == [(("look", "a\ufffd"), [{"role": "user", "content": [{"type": "text", "text": "look"}]}])]
-    manager.shutdown()
+    manager.shutdown_all()
 
 
 def test_a_turn_with_a_key_is_queued_once(tmp_path: Path) -> None:
@@ -144,20 +144,20 @@ def test_a_turn_with_a_key_is_queued_once(tmp_path: Path) -> None:
     provider = Scripted(sync_turn=lambda *args, **facts: release.wait(5))
     manager = managed(tmp_path, provider)
     for _ in range(3):
-        assert manager.notify.turn_finished("q", "a", key="turn 7")
+        assert manager.sync_all("q", "a", key="turn 7")
     assert manager.backlog().waiting == 1
     release.set()
-    manager.shutdown()
+    manager.shutdown_all()
 
 
 def test_what_no_hook_takes_is_not_queued(tmp_path: Path) -> None:
     """A hook that a provider does not have, an action that is no write, a switch to nowhere."""
     manager = managed(tmp_path, HermesStyle())
-    assert not manager.notify.delegated("task", "result")
-    assert not manager.notify.memory_written("read", "memory", "x")
-    assert not manager.notify.session_switched("")
+    assert not manager.on_delegation("task", "result")
+    assert not manager.on_memory_write("read", "memory", "x")
+    assert not manager.on_session_switch("")
     assert not (tmp_path / "home.db").exists()
-    manager.shutdown()
+    manager.shutdown_all()
 
 
 def test_a_turn_begins_with_everything_that_is_known(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_a_turn_begins_with_everything_that_is_known(tmp_path: Path) -> None:
     assert manager.on_pre_compress([{"role": "user"}]).startswith("Keep 1. x")
     assert len(manager.on_pre_compress([])) == QUICK.recall_chars
     assert manager.build_system_prompt() == "Notes are kept."
-    manager.shutdown()
+    manager.shutdown_all()
 
 
 def test_tools_are_known_after_the_start_and_when_they_change(manager: MemoryManager, provider: InMemory) -> None:
@@ -210,7 +210,7 @@ def test_tools_that_cannot_be_offered_are_left_out_with_a_warning(
     warnings = [record.getMessage() for record in caplog.records if "is refused" in record.getMessage()]
     assert len(warnings) == len(set(warnings)) == 7
     assert "memory" in CORE_TOOLS
-    manager.shutdown()
+    manager.shutdown_all()
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_tools_follow_the_platform(tmp_path: Path, toolsets: list[str] | None, e
     known = {"web": ["search"], "everything": ["web", "memory"]}
     manager = managed(tmp_path, InMemory(), toolsets=lambda name: known[name])
     assert bool(manager.tools_for(toolsets)) is expected
-    manager.shutdown()
+    manager.shutdown_all()
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_a_tool_answers_with_a_json_object_whatever_happens(tmp_path: Path, repl
     provider = Scripted(handle_tool_call=lambda *args, **facts: reply)
     manager = managed(tmp_path, provider, clean=lambda text: text.replace("<fence>", ""))
     assert manager.answer_tool("notes_find", {}).json == expected
-    manager.shutdown()
+    manager.shutdown_all()
 
 
 def _raise(error: BaseException) -> Any:
@@ -280,16 +280,16 @@ def test_a_provider_in_trouble_changes_nothing_but_the_log(
     manager = managed(tmp_path, Scripted(**dict.fromkeys(hooks, trouble)))
     began = time.monotonic()
     manager.on_turn_start(1, "hello")
-    assert (manager.build_system_prompt(), manager.recall("q"), manager.on_pre_compress([])) == ("", "", "")
+    assert (manager.build_system_prompt(), manager.prefetch_all("q"), manager.on_pre_compress([])) == ("", "", "")
     assert manager.tools_for(None) == []
     assert manager.answer_tool("notes_find", {}).json["success"] is False
-    assert manager.notify.turn_finished("q", "a")
-    assert manager.notify.memory_written("add", "memory", "x")
-    assert manager.notify.session_switched("s2")
+    assert manager.sync_all("q", "a")
+    assert manager.on_memory_write("add", "memory", "x")
+    assert manager.on_session_switch("s2")
     assert manager.status().provider == "in-memory"
     assert time.monotonic() - began < GIVE_UP
     began = time.monotonic()
-    manager.shutdown()
+    manager.shutdown_all()
     assert time.monotonic() - began < GIVE_UP
     assert "Memory provider in-memory failed in " in caplog.text
     assert all(record.levelno < logging.ERROR for record in caplog.records)
@@ -306,13 +306,13 @@ def test_a_provider_that_cannot_be_started_is_started_later(tmp_path: Path) -> N
     provider = Scripted(initialize=initialize)
     manager = managed(tmp_path, provider)
     assert manager.status().ready is False
-    assert (manager.recall("q"), manager.tools_for(None)) == ("", [])
+    assert (manager.prefetch_all("q"), manager.tools_for(None)) == ("", [])
     assert manager.status().health.last_error == "ConnectionError: refused"
-    assert manager.notify.turn_finished("q1", "a1")
+    assert manager.sync_all("q1", "a1")
     wait_until(lambda: manager.status().ready)
     assert manager.drain(GIVE_UP)
     assert provider.turns() == ["q1"]
-    manager.shutdown()
+    manager.shutdown_all()
 
 
 def test_a_start_that_takes_long_is_not_waited_for(tmp_path: Path) -> None:
@@ -332,38 +332,38 @@ def test_a_start_that_takes_long_is_not_waited_for(tmp_path: Path) -> None:
     began = time.monotonic()
     manager = managed(tmp_path, provider)
     assert time.monotonic() - began < GIVE_UP
-    assert manager.notify.turn_finished("q1", "a1")
+    assert manager.sync_all("q1", "a1")
     release.set()
     wait_until(lambda: manager.status().ready)
     assert manager.status().tools == ("notes_find",)
     assert manager.drain(GIVE_UP)
     assert calls == ["s1"]
-    manager.shutdown()
+    manager.shutdown_all()
 
 
 def test_a_damaged_outbox_does_not_stop_a_conversation(tmp_path: Path) -> None:
     """It is left as it is, and said; what happens meanwhile is recorded."""
     (tmp_path / "home.db").write_bytes(b"damage" * 1000)
     manager = managed(tmp_path, InMemory(), replace(QUICK, shutdown_seconds=HANG))
-    assert manager.notify.turn_finished("q", "a") is True
+    assert manager.sync_all("q", "a") is True
     assert manager.drain(0.1) is False
-    assert (manager.recall("q"), manager.status().health.phase) == ("", "outbox")
+    assert (manager.prefetch_all("q"), manager.status().health.phase) == ("", "outbox")
     assert "damaged" in manager.status().backlog.last_error
     began = time.monotonic()
-    assert manager.shutdown() is False
+    assert manager.shutdown_all() is False
     assert time.monotonic() - began < GIVE_UP
     assert (tmp_path / "home.db").read_bytes() == b"damage" * 1000
 
 
 def test_after_the_end_nothing_is_called(manager: MemoryManager, provider: InMemory) -> None:
     """Shutting down twice is once."""
-    manager.notify.turn_finished("q", "a")
-    assert manager.shutdown() is True
-    assert manager.shutdown() is True
+    manager.sync_all("q", "a")
+    assert manager.shutdown_all() is True
+    assert manager.shutdown_all() is True
     assert (provider.closed, provider.turns()) == (1, ["q"])
-    assert manager.recall("q") == ""
-    assert manager.notify.turn_finished("q", "a") is False
-    assert manager.initialize("s1") is False
+    assert manager.prefetch_all("q") == ""
+    assert manager.sync_all("q", "a") is False
+    assert manager.initialize_all("s1") is False
 
 
 def test_a_duck_that_is_no_subclass_will_do(tmp_path: Path) -> None:
@@ -386,12 +386,12 @@ def test_a_duck_that_is_no_subclass_will_do(tmp_path: Path) -> None:
     manager = MemoryManager(tmp_path, ProviderSettings())
     duck: MemoryProvider = Duck()  # type: ignore[assignment]
     assert manager.add_provider(duck)
-    assert manager.initialize("s1")
-    assert manager.recall("q") == "quack"
-    assert not manager.notify.turn_finished("q", "a")
+    assert manager.initialize_all("s1")
+    assert manager.prefetch_all("q") == "quack"
+    assert not manager.sync_all("q", "a")
     assert manager.build_system_prompt() == ""
     assert manager.status().health.last_error == ""
-    assert manager.shutdown()
+    assert manager.shutdown_all()
 
 
 class Preparing(InMemory):

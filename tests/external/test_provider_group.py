@@ -167,8 +167,8 @@ def test_every_notification_reaches_every_provider_with_the_same_key(group_of: G
     a, b = InMemory(), InMemory()
     group = group_of(a=a, b=b)
     for manager in group.managers:
-        manager.notify.turn_finished("q", "a", key="turn:s1:1")
-        manager.notify.turn_finished("q", "a", key="turn:s1:1")
+        manager.sync_all("q", "a", key="turn:s1:1")
+        manager.sync_all("q", "a", key="turn:s1:1")
     memory = external(group)
     memory.switch("s2", "s1", "compression")
     memory.delegated("look", "seen", "child")
@@ -198,7 +198,7 @@ def test_an_outage_of_one_provider_does_not_delay_the_other(group_of: GroupOf, t
     turns = [f"q{number}" for number in range(50)]
     for number, turn in enumerate(turns):
         for manager in group.managers:
-            assert manager.notify.turn_finished(turn, "a", "s1", key=f"turn:s1:{number}")
+            assert manager.sync_all(turn, "a", "s1", key=f"turn:s1:{number}")
     assert group.managers[1].drain(GIVE_UP)
     assert (a.turns(), b.turns()) == ([], turns)
     down.clear()
@@ -211,7 +211,7 @@ def test_a_provider_that_hangs_does_not_keep_the_other_from_closing(tmp_path: Pa
     hanging, quick = Scripted(sync_turn=hang, shutdown=hang), InMemory()
     managers = [managed(tmp_path, provider, QUICK, name=name) for name, provider in (("a", hanging), ("b", quick))]
     for manager in managers:
-        manager.notify.turn_finished("last", "words", key="k")
+        manager.sync_all("last", "words", key="k")
     memory = ExternalMemory(ProviderGroup(managers), max_chars=100)
     wait_until(lambda: quick.turns() == ["last"])
     began = time.monotonic()
@@ -227,7 +227,7 @@ def test_a_provider_that_raises_where_none_may_does_not_stop_the_others(group_of
     """Even an error of our own in one manager is logged, and the next is notified."""
     a, b = InMemory(), InMemory()
     group = group_of(a=a, b=b)
-    group.managers[0].notify.delegated = lambda *args, **facts: 1 / 0  # type: ignore[method-assign, assignment]
+    group.managers[0].on_delegation = lambda *args, **facts: 1 / 0  # type: ignore[method-assign, assignment]
     external(group).delegated("look", "seen")
     assert group.managers[1].drain(GIVE_UP)
     assert (a.told, len(b.told)) == ([], 1)

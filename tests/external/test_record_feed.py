@@ -154,16 +154,16 @@ def test_a_session_delivers_what_it_recorded_as_soon_as_it_can(tmp_path: Path) -
     """By itself, in order, and before what comes after it."""
     provider = InMemory()
     manager = managed(tmp_path, provider)
-    assert manager.notify.turn_finished("0", "a")
+    assert manager.sync_all("0", "a")
     assert manager.drain(GIVE_UP)
     with _locked(tmp_path):
-        assert manager.notify.memory_written("add", "memory", "1")
-        assert manager.notify.memory_written("add", "memory", "2")
+        assert manager.on_memory_write("add", "memory", "1")
+        assert manager.on_memory_write("add", "memory", "2")
         assert not manager.drain(0.1)
-    assert manager.notify.memory_written("add", "memory", "3")
+    assert manager.on_memory_write("add", "memory", "3")
     assert manager.drain(10)
     assert [each[3] for each in provider.told] == ["a", "1", "2", "3"]
-    assert manager.shutdown()
+    assert manager.shutdown_all()
 
 
 @pytest.mark.slow

@@ -159,7 +159,7 @@ class ExternalMemory:
     @guarded(None)
     def finish_turn(self, question: str, session_id: str) -> None:
         """Deliver a turn that was completed and recorded; not called for an interrupted one."""
-        self._notify(lambda manager: manager.notify.turn_recorded(question, session_id))
+        self._notify(lambda manager: manager.turn_recorded(question, session_id))
 
     @guarded(None)
     def mirror(self, receipt: "MemoryReceipt", origin: "Origin", redact: Callable[[str], str]) -> None:
@@ -176,7 +176,7 @@ class ExternalMemory:
         """Notify the providers of a new session id (compression, branch, resume, reset, new_session) or of a rewind."""
         facts = {"reason": reason} if reason else {}
         self._notify(
-            lambda manager: manager.notify.session_switched(
+            lambda manager: manager.on_session_switch(
                 new_id, parent_session_id=parent, reset=reset or reason == "new_session", rewound=rewound, **facts
             )
         )
@@ -184,7 +184,7 @@ class ExternalMemory:
     @guarded(None)
     def delegated(self, task: str, result: str, child_id: str = "") -> None:
         """Notify the providers that a delegate of this session has finished."""
-        self._notify(lambda manager: manager.notify.delegated(task, result, child_session_id=child_id))
+        self._notify(lambda manager: manager.on_delegation(task, result, child_session_id=child_id))
 
     @guarded("")
     def before_compression(self, messages: Sequence[Message]) -> str:
@@ -198,7 +198,7 @@ class ExternalMemory:
         A process that is killed in between repeats the notification, with the same key unless messages were added.
         """
         self._notify(
-            lambda manager: manager.notify.session_ended(
+            lambda manager: manager.on_session_end(
                 list(messages), session_id, key=_end_key(manager.name, session_id, messages), recorded=True
             )
         )
@@ -247,7 +247,7 @@ def _guard(send: "Callable[[MemoryManager], object]", manager: "MemoryManager") 
 
 
 def _send_write(args: Mapping[str, str], metadata: Mapping[str, str], key: str, manager: "MemoryManager") -> None:
-    manager.notify.memory_written(args["action"], args["target"], args["content"], metadata, key=key)
+    manager.on_memory_write(args["action"], args["target"], args["content"], metadata, key=key)
 
 
 def _name_source(group: "ProviderGroup", parts: "Sequence[RecalledPart]") -> str:

@@ -2,25 +2,26 @@
 
 Curated memory always exists and is not a provider. Of what the provider does, only recalled text and answers of its
 tools reach the conversation, within a deadline and a size limit. Notifications (turns, memory writes, session
-boundaries) go through `manager.notify` into the outbox. Several providers have one manager each (`provider_group`).
+boundaries) become rows of the record, and jobs in the outbox. Several providers have one manager each
+(`provider_group`). The methods have the names that the design gives them.
 """
 
 import json
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from memoranda.errors import StorageError
-from memoranda.external.active_provider import accept_provider
-from memoranda.external.delivery import Delivery, ProviderQueue
+from memoranda.external.active_provider import ActiveProvider, accept_provider
+from memoranda.external.delivery import HOOKS, Delivery, ProviderQueue, turn_job
 from memoranda.external.guarded_call import CallResult, PendingCall
 from memoranda.external.health import HealthTracker, ProviderHealth
-from memoranda.external.message_text import replace_surrogates
-from memoranda.external.notifications import ProviderNotifier, ProviderState
-from memoranda.external.outbox.jobs import Backlog
+from memoranda.external.message_text import plain_text, replace_surrogates
+from memoranda.external.outbox.jobs import Backlog, NewJob
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.external.outbox.recorded_turns import PRIMARY
 from memoranda.external.provider import MemoryProvider, Message
@@ -36,6 +37,7 @@ _log = logging.getLogger(__name__)
 
 # Seconds for which the outbox may be locked; the delivery thread tries again.
 LOCK_TIMEOUT = 0.5
+_WRITE_ACTIONS = ("add", "replace", "remove")
 
 FindProvider = Callable[[], tuple[MemoryProvider, Mapping[str, Any]]]
 
@@ -54,6 +56,9 @@ class ProviderStatus:
 
 class MemoryManager:
     """External memory for one conversation at a time. No method raises because of a provider, and none waits long.
+
+    Methods that queue a notification return True when it is durable, and never queue the same `key` twice. A hook that
+    the provider does not implement is not queued.
 
     `name` is the configured name of the provider, known before it is loaded. `clean` removes recalled text from what is
     captured; `reserved` are more tool names that a provider may not use; `toolsets` resolves a platform's toolset;
@@ -83,9 +88,11 @@ class MemoryManager:
         self._health = HealthTracker()
         self._outbox = outbox or Outbox(home, self.settings, wait=LOCK_TIMEOUT)
         self._queue = ProviderQueue(self._outbox, self._clean)
-        self._state = ProviderState()
         self._lock = ForkLock()
-        self.notify = ProviderNotifier(self._queue, self._state, self._health, self._clean)
+        self._active: ActiveProvider | None = None
+        self._attaching: PendingCall | None = None
+        self._delivery: Delivery | None = None
+        self._closed = False
 
     # The provider
 
@@ -96,11 +103,11 @@ class MemoryManager:
 
     @property
     def provider(self) -> MemoryProvider | None:
-        return None if self._state.active is None else self._state.active.provider
+        return None if self._active is None else self._active.provider
 
     def add_provider(self, provider: MemoryProvider) -> bool:
         """Accept a provider. False, with a warning, when there is one already or it cannot be used as it is."""
-        if self._state.active is not None:
+        if self._active is not None:
             kind = type(provider).__name__
             _log.warning("A manager has one memory provider: %s stays, %s is refused.", self._name, kind)
             return False
@@ -116,7 +123,7 @@ class MemoryManager:
         if active is None:
             return False
         self._name = active.name
-        self._state.active = active
+        self._active = active
         return True
 
     def begin(
@@ -133,53 +140,53 @@ class MemoryManager:
         ready, or will not be.
         """
         self._address_queue(session_id, facts)
-        self._state.attaching = PendingCall(
+        self._attaching = PendingCall(
             partial(self._find_and_start, find, session_id, facts),
             f"memoranda-{self._name}-start",
             lambda result: self._report_start(result, started),
             redactor=self._redactor,
         )
-        return self._state.attaching
+        return self._attaching
 
     def was_late(self, late: bool) -> None:
         """Record whether the provider was too late for the start of the session."""
         self._health.record_start(late=late)
 
-    def initialize(self, session_id: str, **facts: Any) -> bool:
+    def initialize_all(self, session_id: str, **facts: Any) -> bool:
         """Start the provider, and deliver what it missed. False when it is not ready yet; the start is retried."""
-        active = self._state.active
-        if active is None or self._state.closed:
+        active = self._active
+        if active is None or self._closed:
             return False
-        if self._state.delivery is not None:
+        if self._delivery is not None:
             return active.ready
         self._address_queue(session_id, facts)
         facts.setdefault("hermes_home", str(self.home))
         ready = active.startup.begin(session_id, facts)
         with self._lock:
-            if self._state.closed:
+            if self._closed:
                 # The session ended while the provider started; its shutdown came before there was anything to close.
                 if active.implements("shutdown"):
                     active.calls.call_in_background("shutdown")
                 return False
-            self._state.delivery = Delivery(self._queue, active, self.settings)
-            self._state.delivery.wake()
+            self._delivery = Delivery(self._queue, active, self.settings)
+            self._delivery.wake()
         return ready
 
-    def shutdown(self) -> bool:
+    def shutdown_all(self) -> bool:
         """Deliver what can be delivered within the limit and close; the rest is delivered at the next start.
 
         True when nothing is left undelivered.
         """
         with self._lock:
-            if self._state.closed:
+            if self._closed:
                 return True
-            self._state.closed = True
+            self._closed = True
         limit = self.settings.shutdown_seconds
         deadline = time.monotonic() + limit
         # In threads, because even the disk may block.
         delivered = PendingCall(lambda: self._deliver_remaining(limit), "memoranda-shutdown").wait(limit * 0.8)
         closed = True
-        active = self._state.active
+        active = self._active
         if active is not None:
             if active.implements("shutdown"):
                 closed = active.calls.call("shutdown", within=max(0.05, deadline - time.monotonic())).ok
@@ -191,19 +198,19 @@ class MemoryManager:
 
     def build_system_prompt(self) -> str:
         """The provider's static text for the system prompt, as it was when the provider was started."""
-        active = self._state.ready
+        active = self._ready
         return "" if active is None else active.prompt_block
 
     def on_turn_start(self, turn_number: int, message: str, session_id: str = "", **facts: Any) -> None:
         """Notify the provider that a turn begins."""
-        active = self._state.ready
+        active = self._ready
         if active is not None and active.implements("on_turn_start"):
             facts = {"session_id": session_id or self._queue.session_id, **facts}
             active.begin_turn(turn_number, self._clean(message), facts)
 
-    def recall(self, query: str, session_id: str = "", *, within: float | None = None) -> str:
+    def prefetch_all(self, query: str, session_id: str = "", *, within: float | None = None) -> str:
         """What the provider remembers about a query; empty when it remembers nothing or misses the deadline."""
-        active = self._state.ready
+        active = self._ready
         if active is None:
             return ""
         return active.recall.before_turn(self._clean(query), session_id or self._queue.session_id, within)
@@ -211,34 +218,124 @@ class MemoryManager:
     @property
     def recall_reason(self) -> str:
         """Why the latest recall gave nothing; empty if it gave something."""
-        active = self._state.active
+        active = self._active
         return "it has not started yet" if active is None else active.recall.reason
 
     def before_turn(self, turn_number: int, message: str, session_id: str = "", **facts: Any) -> str:
-        """Call `on_turn_start` and `recall` within the one deadline that a turn has."""
-        active = self._state.active
+        """Call `on_turn_start` and `prefetch_all` within the one deadline that a turn has."""
+        active = self._active
         if active is None:
             return ""
         deadline = time.monotonic() + active.recall.settings.recall_seconds
         self.on_turn_start(turn_number, message, session_id, **facts)
-        return self.recall(message, session_id, within=deadline - time.monotonic())
+        return self.prefetch_all(message, session_id, within=deadline - time.monotonic())
 
     def on_pre_compress(self, messages: list[Message], *, session_id: str = "") -> str:
         """What the provider wants a summary of these messages to contain."""
-        active = self._state.ready
+        active = self._ready
         if active is None or not active.implements("on_pre_compress"):
             return ""
         facts = {"session_id": session_id or self._queue.session_id}
         return active.ask_text("on_pre_compress", {"messages": messages}, facts, self.settings.recall_chars)
 
+    # Notifications
+
+    def turn_recorded(self, question: str, session_id: str = "") -> None:
+        """Note that a turn was completed and is in the record, where the delivery thread finds it."""
+        if self._closed:
+            return
+        self._queue.turn_recorded()
+        self._wake_delivery()
+        self.queue_prefetch_all(question, session_id)
+
+    def sync_all(
+        self,
+        user_content: object,
+        assistant_content: object,
+        session_id: str = "",
+        messages: list[Message] | None = None,
+        *,
+        key: str = "",
+    ) -> bool:
+        """Queue a completed turn that is in no record; without a question or an answer it must have messages.
+
+        The caller follows it with `queue_prefetch_all`.
+        """
+        question = self._clean(plain_text(user_content)).strip()
+        answer = self._clean(plain_text(assistant_content)).strip()
+        if not (question and answer) and not messages:
+            return False
+        return self._put(turn_job(session_id or self._queue.session_id, question, answer, messages, key))
+
+    def on_memory_write(
+        self, action: str, target: str, content: str | None, metadata: Mapping[str, Any] | None = None, *, key: str = ""
+    ) -> bool:
+        """Queue a write to curated memory: add, replace or remove."""
+        if action not in _WRITE_ACTIONS:
+            return False
+        session_id = str((metadata or {}).get("session_id") or "") or self._queue.session_id
+        args = {"action": action, "target": target, "content": content or ""}
+        return self._put(NewJob("memory_write", session_id, args, {"metadata": dict(metadata or {})}, key))
+
+    def on_session_end(
+        self, messages: list[Message], session_id: str = "", *, key: str = "", recorded: bool = False
+    ) -> bool:
+        """Queue the end of a session with messages; it is delivered after everything that happened in the session.
+
+        Messages that are `recorded` are read from the record when it is delivered.
+        """
+        session_id = session_id or self._queue.session_id
+        args = {} if recorded else {"messages": messages}
+        return bool(messages) and self._put(NewJob("session_end", session_id, args, {"session_id": session_id}, key))
+
+    def on_session_switch(
+        self,
+        new_session_id: str,
+        *,
+        parent_session_id: str = "",
+        reset: bool = False,
+        rewound: bool = False,
+        key: str = "",
+        **facts: Any,
+    ) -> bool:
+        """Queue a new session id, or a rewind, and drop at once what was recalled for the conversation."""
+        if not new_session_id or not self._queue.provider:
+            return False
+        if self._active is not None:
+            self._active.recall.drop()
+        self._queue.session_id = new_session_id
+        facts |= {"parent_session_id": parent_session_id, "reset": reset} | ({"rewound": True} if rewound else {})
+        return self._put(NewJob("session_switch", new_session_id, {"new_session_id": new_session_id}, facts, key))
+
+    def on_delegation(
+        self, task: str, result: str, *, child_session_id: str = "", session_id: str = "", key: str = "", **facts: Any
+    ) -> bool:
+        """Queue the result of a delegate that has finished."""
+        session_id = session_id or self._queue.session_id
+        facts |= {"child_session_id": child_session_id, "session_id": session_id}
+        return self._put(NewJob("delegation", session_id, {"task": task, "result": result}, facts, key))
+
+    def queue_prefetch_all(self, query: str, session_id: str = "") -> None:
+        """Have the provider prepare recall for the next turn, without waiting."""
+        active = self._ready
+        if active is not None and active.implements("queue_prefetch"):
+            active.recall.warm_up(self._clean(query), session_id or self._queue.session_id)
+
     # Tools
 
     def tools_for(self, platform_toolsets: Collection[str] | None = None) -> list[Tool]:
         """The provider's tools, where the platform has the memory toolset, as the provider last reported them."""
-        active = self._state.active
+        active = self._active
         if active is None or not active.ready or not has_memory_toolset(platform_toolsets, self._toolsets):
             return []
         return active.tools.for_model(lambda name, args: self.answer_tool(name, args).json)
+
+    def get_all_tool_schemas(self) -> list[JsonObject]:
+        """The provider's tools, each as `{"name", "description", "parameters"}`."""
+        return [
+            {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+            for tool in self.tools_for()
+        ]
 
     def answer_tool(self, name: str, args: Mapping[str, Any]) -> ToolAnswer:
         """Call a tool of the provider; its `json` is always an object with a `success` key.
@@ -246,7 +343,7 @@ class MemoryManager:
         Its texts are screened as recalled text is, because a model may see them; the answer also has the passages that
         were withheld, for a person.
         """
-        active = self._state.ready
+        active = self._ready
         if active is None:
             return ToolAnswer(failure(f"No memory provider has a tool {name!r}."))
         return active.tools.call(name, args, self._queue.session_id)
@@ -263,7 +360,7 @@ class MemoryManager:
     def drain(self, timeout: float, *, only_due: bool = False) -> bool:
         """Wait until everything is delivered, at most `timeout` seconds; `only_due` does not wait for retries."""
         try:
-            delivery = self._state.delivery
+            delivery = self._delivery
             if delivery is None:
                 return not self._name or self._queue.flushed
             return delivery.drain(timeout, only_due=only_due)
@@ -280,15 +377,15 @@ class MemoryManager:
 
     def retry_failed(self) -> int:
         """Retry parked and failed deliveries now; returns their number."""
-        if self._state.active is None:
+        if self._active is None:
             return 0
         count = self._outbox.retry_failed(self._name)
-        self._state.wake_delivery()
+        self._wake_delivery()
         return count
 
     def status(self) -> ProviderStatus:
         """Everything that is known about the provider, without calling it."""
-        active = self._state.active
+        active = self._active
         if active is None:
             return ProviderStatus("", False, self.settings.mode, (), self._health.snapshot(), self.backlog())
         tools = active.tools.names if active.ready else ()
@@ -297,12 +394,40 @@ class MemoryManager:
 
     # Private parts
 
+    @property
+    def _ready(self) -> ActiveProvider | None:
+        """The provider that can be called now."""
+        return self._active if self._active is not None and self._active.ready and not self._closed else None
+
+    def _wake_delivery(self) -> None:
+        if self._delivery is not None:
+            self._delivery.wake()
+
+    def _put(self, job: NewJob) -> bool:
+        hook = HOOKS[job.kind]
+        # In this order: a provider that becomes active in between must not make the job disappear.
+        expected = self._active is None and self._attaching is not None and not self._attaching.done
+        provider = self._active
+        if self._closed or not (expected or (provider is not None and provider.implements(hook))):
+            return False
+        # A transcript is large, so it is not queued for a provider that does not accept it.
+        if provider is not None and "messages" in job.facts and not provider.calls.accepts(hook, "messages"):
+            job = replace(job, facts={name: value for name, value in job.facts.items() if name != "messages"})
+        try:
+            self._queue.put(job)
+        except (StorageError, RecursionError) as error:
+            _log.error("A notification for %s could not be recorded and is lost: %s", self._queue.provider, error)
+            self._health.record_failure("outbox", str(error))
+            return False
+        self._wake_delivery()
+        return True
+
     def _deliver_remaining(self, limit: float) -> bool:
         """Deliver for half of the limit, finish the last delivery in another quarter; True when nothing is left."""
         started_at = time.monotonic()
-        if self._state.attaching is not None and not self._health.snapshot().late_start:
-            self._state.attaching.wait(limit / 2)
-        active, delivery = self._state.active, self._state.delivery
+        if self._attaching is not None and not self._health.snapshot().late_start:
+            self._attaching.wait(limit / 2)
+        active, delivery = self._active, self._delivery
         if active is None or delivery is None:
             self._queue.flush()
             self._outbox.release()
@@ -329,7 +454,7 @@ class MemoryManager:
         except StorageError as error:
             self._report_outbox_failure(error)
         provider, more = find()
-        return self.add_provider(provider) and self.initialize(session_id, **{**facts, **more})
+        return self.add_provider(provider) and self.initialize_all(session_id, **{**facts, **more})
 
     def _report_start(self, result: CallResult, started: Callable[[CallResult], None]) -> None:
         started(result)
@@ -340,59 +465,3 @@ class MemoryManager:
     def _report_outbox_failure(self, error: Exception) -> None:
         _log.error("External memory failed in outbox: %s", error)
         self._health.record_failure("outbox", str(error))
-
-    # The names of the design for what is above; like the methods above, none raises because of a provider.
-
-    def initialize_all(self, session_id: str, **facts: Any) -> bool:
-        """Start the provider; `hermes_home` is added when it is missing. False when the provider is not ready yet."""
-        return self.initialize(session_id, **facts)
-
-    def shutdown_all(self) -> bool:
-        """Deliver what can be delivered within the limit, and close."""
-        return self.shutdown()
-
-    def prefetch_all(self, query: str, *, session_id: str = "") -> str:
-        """What the provider remembers about a query, within the deadline of a turn."""
-        return self.recall(query, session_id)
-
-    def queue_prefetch_all(self, query: str, *, session_id: str = "") -> None:
-        """Have the provider prepare recall for the next turn, without waiting."""
-        self.notify.prefetch_next(query, session_id)
-
-    def sync_all(
-        self,
-        user_content: object,
-        assistant_content: object,
-        *,
-        session_id: str = "",
-        messages: list[Message] | None = None,
-    ) -> bool:
-        """Queue a completed turn; True when it is durable. The caller follows it with `queue_prefetch_all`."""
-        return self.notify.turn_finished(user_content, assistant_content, session_id, messages, prefetch=False)
-
-    def get_all_tool_schemas(self) -> list[JsonObject]:
-        """The provider's tools, each as `{"name", "description", "parameters"}`."""
-        return [
-            {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-            for tool in self.tools_for()
-        ]
-
-    def on_session_end(self, messages: list[Message], *, session_id: str = "") -> bool:
-        """Queue the end of a session; True when it is durable."""
-        return self.notify.session_ended(messages, session_id)
-
-    def on_session_switch(
-        self, new_session_id: str, *, parent_session_id: str = "", reset: bool = False, **facts: Any
-    ) -> bool:
-        """Queue a new session id; True when it is durable."""
-        return self.notify.session_switched(new_session_id, parent_session_id=parent_session_id, reset=reset, **facts)
-
-    def on_memory_write(
-        self, action: str, target: str, content: str, metadata: Mapping[str, Any] | None = None
-    ) -> bool:
-        """Queue a write to curated memory; True when it is durable."""
-        return self.notify.memory_written(action, target, content, metadata)
-
-    def on_delegation(self, task: str, result: str, *, child_session_id: str = "", **facts: Any) -> bool:
-        """Queue the result of a delegate; True when it is durable."""
-        return self.notify.delegated(task, result, child_session_id=child_session_id, **facts)

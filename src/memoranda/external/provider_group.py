@@ -109,7 +109,6 @@ class ProviderGroup:
         return tuple(manager.name for manager in self.managers)
 
     def build_system_prompt(self) -> list[RecalledPart]:
-        """The text of each provider for the system prompt."""
         return [RecalledPart(manager.name, manager.build_system_prompt()) for manager in self.managers]
 
     def before_turn(self, turn_number: int, message: str, session_id: str, max_chars: int) -> list[RecalledPart]:
@@ -128,7 +127,7 @@ class ProviderGroup:
     def recall(self, query: str, session_id: str, max_chars: int, provider: str = "") -> list[RecalledPart]:
         """What the providers recall about a query, within one deadline; `provider` limits it to one of them."""
         parts = self._ask_all(
-            lambda manager: manager.recall(query, session_id) if provider in ("", manager.name) else "",
+            lambda manager: manager.prefetch_all(query, session_id) if provider in ("", manager.name) else "",
             lambda manager: manager.settings.recall_seconds,
         )
         return combine_recall(parts, max_chars)
@@ -143,7 +142,7 @@ class ProviderGroup:
     def shutdown(self) -> None:
         """Close all providers at the same time; each has its own limit."""
         in_parallel(
-            [manager.shutdown for manager in self.managers],
+            [manager.shutdown_all for manager in self.managers],
             max((manager.settings.shutdown_seconds for manager in self.managers), default=0.0) * 1.5,
         )
 

@@ -266,18 +266,18 @@ class ProviderContract:
         """It is added, started, receives a turn through the outbox, recalls, and is shut down without a failure."""
         manager = MemoryManager(tmp_path, _LONG_TIMEOUTS)
         assert manager.add_provider(provider)
-        assert manager.initialize("s1", **_FACTS, **_FUTURE_FACTS)
+        assert manager.initialize_all("s1", **_FACTS, **_FUTURE_FACTS)
         manager.on_turn_start(1, "Hello", model="m")
-        manager.notify.turn_finished("How did we fix the deadlock?", "With a second queue.", "s1", _MESSAGES)
-        manager.notify.memory_written("add", "memory", "Likes tea.", {"write_origin": "assistant_tool"})
-        manager.notify.session_ended(_MESSAGES, "s1")
-        manager.notify.session_switched("s2", parent_session_id="s1", reset=True, reason="new_session")
+        manager.sync_all("How did we fix the deadlock?", "With a second queue.", "s1", _MESSAGES)
+        manager.on_memory_write("add", "memory", "Likes tea.", {"write_origin": "assistant_tool"})
+        manager.on_session_end(_MESSAGES, "s1")
+        manager.on_session_switch("s2", parent_session_id="s1", reset=True, reason="new_session")
         assert manager.drain(30)
-        assert isinstance(manager.recall("deadlock"), str)
+        assert isinstance(manager.prefetch_all("deadlock"), str)
         manager.tools_for(None)
         status = manager.status()
         assert (status.ready, status.health.last_error, status.backlog.parked) == (True, "", 0)
-        assert manager.shutdown()
+        assert manager.shutdown_all()
 
 
 @contextmanager

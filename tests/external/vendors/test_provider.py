@@ -77,11 +77,11 @@ def test_a_turn_whose_answer_was_lost_is_stored_once(state: AcmeDouble, provider
     state.lose_next_answer()
     manager = MemoryManager(tmp_path, QUICK)
     assert manager.add_provider(provider)
-    assert manager.initialize("s1")
+    assert manager.initialize_all("s1")
     for number in range(3):
-        assert manager.notify.turn_finished(f"question {number}", "answer", "s1")
+        assert manager.sync_all(f"question {number}", "answer", "s1")
     assert manager.drain(GIVE_UP)
-    assert manager.shutdown()
+    assert manager.shutdown_all()
     assert [memory["text"] for memory in state.memories] == [f"question {number} answer" for number in range(3)]
 
 

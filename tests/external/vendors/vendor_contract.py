@@ -104,16 +104,16 @@ class VendorContract(ProviderContract):
         """
         double.fail(fault)
         manager = MemoryManager(tmp_path, _QUICK)
-        assert manager.add_provider(provider) and manager.initialize("s1")
+        assert manager.add_provider(provider) and manager.initialize_all("s1")
         for name in ("Otto", "Anna"):
-            assert manager.notify.turn_finished(f"The zebra is called {name}.", "Noted.", "s1")
+            assert manager.sync_all(f"The zebra is called {name}.", "Noted.", "s1")
         wait_until(lambda: manager.backlog().last_error or not manager.backlog())
         backlog = manager.backlog()
         assert "memoranda provider" in backlog.last_error or "refuses" in backlog.last_error
         assert SECRET not in backlog.last_error
         double.fail(None)
         wait_until(lambda: not manager.backlog())
-        assert manager.shutdown()
+        assert manager.shutdown_all()
         stored = re.findall("called (Otto|Anna)", " ".join(double.stored_texts()))
         assert (sorted(stored, reverse=True) if fault == 422 else stored) == ["Otto", "Anna"]
 
@@ -180,7 +180,7 @@ class VendorContract(ProviderContract):
     ) -> None:
         """The service is down for a third of the turns; every turn arrives once and in order."""
         manager = MemoryManager(tmp_path, _QUICK)
-        assert manager.add_provider(provider) and manager.initialize("s1")
+        assert manager.add_provider(provider) and manager.initialize_all("s1")
         for number in range(_OUTAGE_TURNS):
             if number == _OUTAGE_TURNS // 3:
                 assert manager.drain(GIVE_UP)
@@ -188,8 +188,8 @@ class VendorContract(ProviderContract):
             if number == 2 * _OUTAGE_TURNS // 3:
                 wait_until(lambda: manager.backlog().failing or not manager.backlog())
                 double.fail(None)
-            assert manager.notify.turn_finished(f"turn-{number:03}-of-many", "Noted.", "s1")
-        assert manager.drain(GIVE_UP) and manager.shutdown()
+            assert manager.sync_all(f"turn-{number:03}-of-many", "Noted.", "s1")
+        assert manager.drain(GIVE_UP) and manager.shutdown_all()
         arrived = re.findall(r"turn-(\d+)-of-many", " ".join(double.stored_texts()))
         assert arrived == [f"{number:03}" for number in range(_OUTAGE_TURNS)]
 

@@ -302,7 +302,7 @@ def _test_provider(home: Home, name: str) -> CommandOutput:
             steps.step("answers a recall in time", lambda: _recalls(manager))
             if has_own(provider, "sync_turn") and steps.step("accepts a turn", lambda: _accepts_turn(manager)):
                 leftovers += _forget_turn(provider, service)
-        steps.step("shuts down", manager.shutdown)
+        steps.step("shuts down", manager.shutdown_all)
         service.close()
         health = manager.status().health
     write_status(home.root, name, health)
@@ -321,7 +321,7 @@ def _is_available(manager: MemoryManager, provider: MemoryProvider, steps: _Step
 
 def _starts(manager: MemoryManager, home: str, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
-    ready = manager.initialize(SESSION, platform="cli", hermes_home=home)
+    ready = manager.initialize_all(SESSION, platform="cli", hermes_home=home)
     while not ready and time.monotonic() < deadline:
         time.sleep(_TEST_POLL_SECONDS)
         ready = manager.status().ready
@@ -351,15 +351,13 @@ def _forget_turn(provider: MemoryProvider, service: StartedProvider) -> list[str
 
 
 def _recalls(manager: MemoryManager) -> bool:
-    manager.recall("What do you remember?", SESSION)
+    manager.prefetch_all("What do you remember?", SESSION)
     health = manager.status().health
     return health.healthy or health.phase != "prefetch"
 
 
 def _accepts_turn(manager: MemoryManager) -> bool:
-    queued = manager.notify.turn_finished(
-        "This is a test of Memoranda.", "It is a test, and can be forgotten.", SESSION
-    )
+    queued = manager.sync_all("This is a test of Memoranda.", "It is a test, and can be forgotten.", SESSION)
     # A turn that the provider refuses is parked, or waits for its next attempt.
     return queued and manager.drain(_DELIVERY_SECONDS, only_due=True) and not manager.backlog().parked
 
