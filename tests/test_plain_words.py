@@ -38,7 +38,6 @@ ING_MODULES = {
     "search/ranking.py",
     "safety/decoding.py",
     "safety/finding.py",
-    "models/spending/metering.py",
 }
 
 

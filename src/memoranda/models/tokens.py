@@ -118,7 +118,6 @@ _ANSWER_TOKENS = (
 
 
 def context_window(name: str) -> int:
-    """The context window of the model in tokens."""
     return next((window for pattern, window in _WINDOWS if pattern.search(name.lower())), DEFAULT_WINDOW)
 
 

@@ -115,8 +115,6 @@ ANTHROPIC = "https://api.anthropic.com"
 
 
 class AnthropicMessages(SdkModel):
-    """A Claude model."""
-
     package = "anthropic"
 
     def _make_client(self, sdk: Any) -> Any:
