@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from memoranda.importers.coding_agents.claude_code import ClaudeCode
 from memoranda.importers.exports.jsonl import JsonLines
+from memoranda.importers.item_import import read_events
 from memoranda.importers.reader_protocol import (
     Checkpoint,
     ConversationReader,
@@ -133,7 +134,7 @@ def test_every_message_that_was_read_is_accounted_for(
     """It is new, here already, or a problem; and what is new is in the record."""
     with TemporaryDirectory() as scratch:
         home, where = Home(Path(scratch) / "home"), _lay_out(files, Path(scratch) / "source")
-        given = [each for item in make().scan(where) for each in make().read(item)]
+        given = [each for item in make().scan(where) for each in read_events(make(), item)]
         summary = home.take(make(), where)
         refused = summary.problem_count - sum(isinstance(each, Problem) for each in given)
         read = sum(isinstance(each, ImportedMessage) for each in given)
@@ -151,7 +152,7 @@ def _numbers(reader: ConversationReader, item: ImportItem) -> set[int]:
         before = b"\n" * (found.number - 1)
         alone = item.file.with_name("alone.jsonl")
         alone.write_bytes(before + found.raw)
-        given = list(reader.read(ImportItem(alone, alone.stat().st_size, 1.0, item.label)))
+        given = list(read_events(reader, ImportItem(alone, alone.stat().st_size, 1.0, item.label)))
         if any(isinstance(each, ImportedMessage | Skipped | Problem | ImportedConversation) for each in given):
             seen.add(found.number)
         alone.unlink()

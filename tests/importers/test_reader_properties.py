@@ -16,6 +16,7 @@ from memoranda.importers.coding_agents.codex import Codex
 from memoranda.importers.coding_agents.cursor import Cursor
 from memoranda.importers.coding_agents.gemini_cli import GeminiCli
 from memoranda.importers.coding_agents.opencode import OpenCode
+from memoranda.importers.item_import import read_events
 from memoranda.importers.reader_protocol import ConversationReader, ImportedMessage, ImportItem, Problem, Skipped
 from tests.examples import examples
 from tests.importers import codex_rollouts, cursor_stores, gemini_recordings, opencode_sessions
@@ -75,7 +76,7 @@ def _lay_out(root: Path, name: str, content: bytes) -> Path:
 
 
 def _accounted(reader: ConversationReader, item: ImportItem) -> int:
-    return sum(isinstance(each, Skipped | ImportedMessage | Problem) for each in reader.read(item))
+    return sum(isinstance(each, Skipped | ImportedMessage | Problem) for each in read_events(reader, item))
 
 
 def _is_same_twice(reader: Callable[[], ConversationReader], where: Path, root: Path) -> None:
@@ -149,7 +150,7 @@ def test_any_document_is_read_or_a_problem(reader: Callable[[], ConversationRead
     with TemporaryDirectory() as scratch:
         where = _lay_out(Path(scratch) / "source", name, content)
         (item,) = reader().scan(where)
-        given = list(reader().read(item))
+        given = list(read_events(reader(), item))
         assert given
         _is_same_twice(reader, where, Path(scratch) / "home")
 

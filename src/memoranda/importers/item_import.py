@@ -17,10 +17,12 @@ from memoranda.importers.reader_protocol import (
     ImportedState,
     ImportItem,
     Problem,
+    ReadError,
     ReadEvent,
     Skipped,
 )
 from memoranda.importers.session_writer import IncomingSession, Row, SessionWriter, is_same_session, session_name
+from memoranda.importers.source_files import unreadable_problem
 from memoranda.importers.state.store import ImportState, SeenSession
 from memoranda.importers.summary import ImportSummary
 from memoranda.memory.record.framework_objects import join_names
@@ -36,7 +38,20 @@ if TYPE_CHECKING:
 _MAX_BATCH_MESSAGES = 500
 _MAX_BATCH_CHARS = 4_000_000
 # The errors that a reader may raise on a damaged file; they become problems, and the import continues.
-_READER_ERRORS = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
+_READER_ERRORS = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+
+
+def read_events(reader: ConversationReader, item: ImportItem) -> Iterator[ReadEvent]:
+    """Yield the events of an item; an error of the reader becomes a problem."""
+    try:
+        yield from reader.read(item)
+    except ReadError as error:
+        yield error.problem
+    except OSError as error:
+        yield unreadable_problem(item, error)
+    except _READER_ERRORS as error:
+        text = f"cannot be read further: {type(error).__name__}: {error}"
+        yield Problem(item.file, None, text, unread=True)
 
 
 class _CopiedPrefix(Enum):
@@ -60,8 +75,6 @@ class _Batch:
 
 
 class ItemImport:
-    """The import of one item."""
-
     def __init__(
         self,
         reader: ConversationReader,
@@ -96,7 +109,7 @@ class ItemImport:
 
     def run(self, progress: Callable[[int], None]) -> None:
         """Read the item to its end and write it batch by batch."""
-        for event in self._read():
+        for event in read_events(self._reader, self._item):
             match event:
                 case ImportedConversation():
                     self._switch_to(event)
@@ -133,14 +146,6 @@ class ItemImport:
     def _add_problem(self, problem: Problem) -> None:
         self._complete = self._complete and not problem.unread
         self._summary.add_problem(self._item, problem)
-
-    def _read(self) -> Iterator[ReadEvent]:
-        """Yield the reader's events; an error of the reader becomes a problem."""
-        try:
-            yield from self._reader.read(self._item)
-        except _READER_ERRORS as error:
-            text = f"cannot be read further: {type(error).__name__}: {error}"
-            yield Problem(self._item.file, None, text, unread=True)
 
     def _switch_to(self, conversation: ImportedConversation) -> None:
         self._current = self._session_name(conversation, conversation.host_id)

@@ -20,6 +20,7 @@ from memoranda.importers.reader_protocol import (
     ImportedMessage,
     ImportItem,
     Problem,
+    ReadError,
     ReadEvent,
     Skipped,
 )
@@ -81,8 +82,7 @@ def markdown_events(item: ImportItem, program: str, collection: str, title: str)
     """Yield one file as a note of a collection; its id is its path in the directory that the item's label names."""
     raw = read_bytes(item)
     if isinstance(raw, Problem):
-        yield raw
-        return
+        raise ReadError(raw)
     fields, text = split_front_matter(raw.decode("utf-8-sig", "replace"))
     if not text.strip():
         yield Skipped("file without text")

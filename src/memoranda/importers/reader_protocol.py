@@ -39,6 +39,14 @@ class Problem:
     unread: bool = False
 
 
+class ReadError(Exception):
+    """Raised by a reader that cannot read an item further; the importer reports the problem, and continues."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.text)
+        self.problem = problem
+
+
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """A position in a file that only grows: everything before it was yielded. `state` belongs to the reader."""
@@ -160,7 +168,10 @@ class ConversationReader(Protocol):
         ...
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """Yield a conversation, then its messages, then possibly the next; memory is bounded whatever the size."""
+        """Yield a conversation, then its messages, then possibly the next; memory is bounded whatever the size.
+
+        Raises ReadError or OSError for an item that cannot be read at all, or not further.
+        """
         ...
 
 

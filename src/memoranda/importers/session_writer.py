@@ -1,9 +1,10 @@
 """Writes imported sessions to the record, or only counts them for a preview; both report exactly what is new."""
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from memoranda.errors import SessionError
 from memoranda.importers.reader_protocol import (
@@ -28,9 +29,6 @@ from memoranda.memory.record.transfer.items import ITEM
 from memoranda.support.canonical_text import digest, unstorable_character
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.projects import is_path, project_at
-
-if TYPE_CHECKING:
-    from memoranda.memory.checkpoints.store import StoredCheckpoint
 
 # Leaves room for a number at the end, for a title that is already in use.
 _MAX_TITLE_CHARS = MAX_TITLE_CHARS - 20
@@ -57,42 +55,8 @@ class IncomingSession:
         return self.seen.session_id
 
 
-class SessionWriter(Protocol):
-    """What `ItemImport` needs from the destination of sessions."""
-
-    def seen_session(self, session_id: str) -> SeenSession | None: ...
-
-    def has_session(self, session_id: str) -> bool: ...
-
-    def related_sessions(self, seen: SeenSession) -> list[str]: ...
-
-    def write_messages(
-        self, item: ImportItem, incoming: IncomingSession, messages: Sequence[ImportedMessage]
-    ) -> tuple[int, list[Problem]]:
-        """Write messages that no related session has; return how many are new, and which could not be written."""
-        ...
-
-    def write_items(self, item: ImportItem, found: Sequence[ImportedItem]) -> tuple[int, list[Problem]]:
-        """Write what is new or newer than ours; return how many are, and which could not be written."""
-        ...
-
-    def write_states(self, found: Sequence["StoredCheckpoint"]) -> int:
-        """Write the states of threads that are not here yet; return how many these are."""
-        ...
-
-    def set_title(self, incoming: IncomingSession) -> str | None:
-        """Give a session its title; return the actual title if it differs."""
-        ...
-
-    def save_progress(
-        self, item: ImportItem, checkpoint: Checkpoint | None, sessions: Collection[str], *, done: bool
-    ) -> None:
-        """Record how far an item was read (to its end if `done`), and the sessions in it."""
-        ...
-
-
-class _SeenSessions:
-    """The sessions that this import and earlier ones have seen."""
+class SessionWriter(ABC):
+    """The destination of sessions, with those that this import and earlier ones have seen."""
 
     def __init__(self, store: SessionStore, state: ImportState, states: ThreadStates) -> None:
         self._store = store
@@ -107,6 +71,29 @@ class _SeenSessions:
     def related_sessions(self, seen: SeenSession) -> list[str]:
         new = self._families.get(seen.family, ())
         return [*self._state.related_sessions(seen), *(name for name in new if name != seen.session_id)]
+
+    @abstractmethod
+    def has_session(self, session_id: str) -> bool: ...
+
+    @abstractmethod
+    def write_messages(
+        self, item: ImportItem, incoming: IncomingSession, messages: Sequence[ImportedMessage]
+    ) -> tuple[int, list[Problem]]:
+        """Write messages that no related session has; return how many are new, and which could not be written."""
+
+    @abstractmethod
+    def write_items(self, item: ImportItem, found: Sequence[ImportedItem]) -> tuple[int, list[Problem]]:
+        """Write what is new or newer than ours; return how many are, and which could not be written."""
+
+    @abstractmethod
+    def set_title(self, incoming: IncomingSession) -> str | None:
+        """Give a session its title; return the actual title if it differs."""
+
+    @abstractmethod
+    def save_progress(
+        self, item: ImportItem, checkpoint: Checkpoint | None, sessions: Collection[str], *, done: bool
+    ) -> None:
+        """Record how far an item was read (to its end if `done`), and the sessions in it."""
 
     def _new_versions(
         self, item: ImportItem, found: Sequence[ImportedItem]
@@ -138,7 +125,7 @@ class _SeenSessions:
         self._families.setdefault(seen.family, {})[seen.session_id] = None
 
 
-class PreviewWriter(_SeenSessions):
+class PreviewWriter(SessionWriter):
     """A writer that only counts."""
 
     def __init__(self, store: SessionStore, state: ImportState, states: ThreadStates) -> None:
@@ -199,7 +186,7 @@ class PreviewWriter(_SeenSessions):
         """Do nothing: a preview writes nothing."""
 
 
-class RecordWriter(_SeenSessions):
+class RecordWriter(SessionWriter):
     """Writes to the session store; messages are durable before the import state says so."""
 
     def __init__(

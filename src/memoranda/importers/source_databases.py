@@ -9,7 +9,7 @@ from shutil import copyfile
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from memoranda.importers.reader_protocol import ImportItem, Problem, ReadEvent
+from memoranda.importers.reader_protocol import ImportItem, ReadEvent
 from memoranda.importers.source_files import find_files, item_at, open_source
 
 _BUSY_TIMEOUT = 5.0
@@ -123,16 +123,12 @@ def read_database(
     known_tables: Mapping[str, Collection[str]],
     events: Callable[[sqlite3.Connection], Iterator[ReadEvent]],
 ) -> Iterator[ReadEvent]:
-    """Yield the events of a program's database, or the problem if it is unreadable or not a database of the program.
+    """Yield the events of a program's database; raises OSError if it is unreadable or not a database of the program.
 
     `known_tables` are tables with their columns, of which the program's database has at least one.
     """
-    try:
-        with open_database(item.file) as connection:
-            found = tables(connection)
-            if any(found.get(table, set()).issuperset(columns) for table, columns in known_tables.items()):
-                yield from events(connection)
-            else:
-                yield Problem(item.file, None, f"not a database of {program}", unread=True)
-    except OSError as error:
-        yield Problem(item.file, None, str(error), unread=True)
+    with open_database(item.file) as connection:
+        found = tables(connection)
+        if not any(found.get(table, set()).issuperset(columns) for table, columns in known_tables.items()):
+            raise OSError(f"not a database of {program}")
+        yield from events(connection)

@@ -12,8 +12,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
+from urllib.parse import unquote, urlsplit
 
-from memoranda.importers.reader_protocol import Checkpoint, ImportItem, Problem, ReadEvent
+from memoranda.importers.reader_protocol import Checkpoint, ImportItem, Problem, ReadError, ReadEvent
 
 # An image in a transcript may have several megabytes.
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -135,8 +136,18 @@ def read_json_file(item: ImportItem) -> Any:
         return Problem(item.file, None, f"not JSON ({str(error)[:100]})")
 
 
+def load_json(item: ImportItem) -> Any:
+    """Return the JSON value in a file; raises ReadError."""
+    value = read_json_file(item)
+    if isinstance(value, Problem):
+        raise ReadError(value)
+    return value
+
+
 def unreadable_problem(item: ImportItem, error: OSError) -> Problem:
-    return Problem(item.file, None, f"cannot be read: {error.strerror or error}", unread=True)
+    # An error without the words of the system is one of ours, which says what is wrong.
+    text = f"cannot be read: {error.strerror}" if error.strerror else str(error)
+    return Problem(item.file, None, text, unread=True)
 
 
 class Line(NamedTuple):
@@ -228,9 +239,26 @@ def _skip_line(stream: BinaryIO) -> int:
     return skipped
 
 
+def settings_directories(settings: Path | None = None) -> list[Path]:
+    """Return where programs keep their settings on Linux, macOS and Windows; `settings` replaces `~/.config`."""
+    home = Path.home()
+    return [settings or home / ".config", home / "Library" / "Application Support", home / "AppData" / "Roaming"]
+
+
 def storage_directories(settings: Path | None = None) -> list[Path]:
     """Return the directories `User` of all editors; `settings` replaces `~/.config`."""
-    home = Path.home()
-    bases = (settings or home / ".config", home / "Library" / "Application Support", home / "AppData" / "Roaming")
-    found = [base / editor / "User" for base in bases for editor in _EDITORS]
-    return [*found, *(home / server / "data" / "User" for server in _SERVERS)]
+    found = [base / editor / "User" for base in settings_directories(settings) for editor in _EDITORS]
+    return [*found, *(Path.home() / server / "data" / "User" for server in _SERVERS)]
+
+
+def path_of_url(url: str) -> str | None:
+    """Return the path of a `file:` URL; None for any other URL."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return None
+    if parts.scheme != "file" or not parts.path:
+        return None
+    path = unquote(parts.path)
+    # A drive on Windows is written as /c:/...
+    return path[1:] if len(path) > 2 and path[2] == ":" else path

@@ -53,7 +53,6 @@ class ImportSummary:
     read_after: dict[_ItemKey, int | None] = field(default_factory=dict)
 
     def count(self, result: SessionResult) -> int:
-        """Return the number of sessions with this result."""
         return sum(session_result == result for session_result in self.sessions.values())
 
     @property

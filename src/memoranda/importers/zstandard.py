@@ -6,8 +6,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any, BinaryIO
 
-from memoranda.importers.reader_protocol import ImportItem, Problem
-from memoranda.importers.source_files import Line, open_source, stream_lines, unreadable_problem
+from memoranda.importers.reader_protocol import ImportItem, Problem, ReadError
+from memoranda.importers.source_files import Line, open_source, stream_lines
 
 MISSING_LIBRARY = (
     "it is compressed with Zstandard, which this Python cannot read: pip install 'memoranda[zstd]' (or use Python 3.14)"
@@ -17,16 +17,13 @@ _MAX_FRAME_BYTES = 64 * 1024 * 1024
 
 
 def compressed_lines(item: ImportItem) -> Iterator[Line | Problem]:
-    """Yield the lines of a compressed file, or a problem if no library can decompress it."""
+    """Yield the lines of a compressed file; raises ReadError if no library can decompress it."""
     library = _load_library()
     if library is None:
-        yield Problem(item.file, None, _FILE_HELP, unread=True)
-        return
+        raise ReadError(Problem(item.file, None, _FILE_HELP, unread=True))
     try:
         with open_source(item.file) as stream:
             yield from stream_lines(item.file, _open_decompressed(library, stream))
-    except OSError as error:
-        yield unreadable_problem(item, error)
     except library.ZstdError as error:
         yield Problem(item.file, None, f"the rest of it cannot be decompressed: {error}")
 

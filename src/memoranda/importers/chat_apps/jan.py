@@ -29,12 +29,9 @@ _MESSAGES = "messages.jsonl"
 
 
 class Jan:
-    """The reader of Jan's threads."""
-
     name = "jan"
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
-        """Return the threads under a path, or in Jan's own directories."""
         if path is not None and (single := item_at(path, "thread")):
             return [single]
         home = Path.home()
@@ -52,7 +49,6 @@ class Jan:
         return [replace(item, modified_at=reread_time(item.modified_at)) for item in found]
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """Yield one thread with its messages."""
         described = item_beside(item.file, item.file.with_name("thread.json"), "thread")
         thread = read_json_file(described) if described else {}
         if isinstance(thread, Problem):

@@ -9,19 +9,16 @@ from typing import Any
 
 from memoranda.importers.chat_messages import call_parts, dicts_in, get_field, get_text, text_parts
 from memoranda.importers.exports.conversation_tree import ChatTree, TreeMessage
-from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent
-from memoranda.importers.source_files import find_files, item_at, open_source, read_json_file
+from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadError, ReadEvent
+from memoranda.importers.source_files import find_files, item_at, load_json, open_source
 
 _CHECKED_BYTES = 1000
 
 
 class LibreChat:
-    """The reader of LibreChat's exports."""
-
     name = "librechat"
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
-        """Return the exports under a path, or in the downloads."""
         if path is not None and (single := item_at(path, "export")):
             return [single]
         if path is None:
@@ -29,16 +26,12 @@ class LibreChat:
         return find_files(path, _is_export, "export")
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """Yield the conversation, and its branches."""
-        value = read_json_file(item)
-        if isinstance(value, Problem):
-            yield value
-            return
+        value = load_json(item)
         name = get_text(value, "conversationId")
         messages = _flat(get_field(value, "messagesTree") or get_field(value, "messages"))
         if not name or not messages:
-            yield Problem(item.file, None, "not an export of LibreChat: a conversationId and messages are expected")
-            return
+            problem = "not an export of LibreChat: a conversationId and messages are expected"
+            raise ReadError(Problem(item.file, None, problem))
         tree = {
             str(message["messageId"]): TreeMessage(
                 get_text(message, "parentMessageId"),

@@ -13,6 +13,7 @@ from typing import Any
 from memoranda.importers.chat_messages import call_parts, part_events, text_message, tool_result_message
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, ReadEvent
 from memoranda.importers.source_databases import find_databases, read_database, rows, tables
+from memoranda.importers.source_files import settings_directories
 from memoranda.support.json_object import parse_object
 
 _TABLES = {"responses": ("id", "conversation_id", "prompt", "response"), "turns": ("id", "thread_id")}
@@ -32,29 +33,21 @@ _FRAGMENTS = (
 
 
 class Llm:
-    """The reader of llm's log."""
-
     name = "llm"
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
         """Return the databases under a path, or the one in llm's own directory."""
-        home = Path.home()
-        bases = (home / ".config", home / "Library" / "Application Support", home / "AppData" / "Roaming")
-        directories = [path] if path is not None else [base / _FOLDER for base in bases]
+        directories = [path] if path is not None else [base / _FOLDER for base in settings_directories()]
         return [item for directory in directories for item in find_databases(directory, _TABLES, "log")]
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """Yield every conversation with its prompts, calls and answers."""
         return read_database(item, "llm", _TABLES, lambda connection: _Log(connection).events())
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
-        """Return the command that continues the conversation."""
         return f"llm chat --cid {host_id}"
 
 
 class _Log:
-    """An open log."""
-
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._tables = tables(connection)

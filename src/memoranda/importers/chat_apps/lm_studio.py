@@ -20,19 +20,16 @@ from memoranda.importers.chat_messages import (
     text_parts,
     to_json,
 )
-from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent, Skipped
-from memoranda.importers.source_files import find_files, is_recently_changed, item_at, read_json_file, reread_time
+from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadError, ReadEvent, Skipped
+from memoranda.importers.source_files import find_files, is_recently_changed, item_at, load_json, reread_time
 
 _ENDING = ".conversation.json"
 
 
 class LMStudio:
-    """The reader of LM Studio's conversations."""
-
     name = "lm-studio"
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
-        """Return the conversations under a path, or in LM Studio's own directories."""
         if path is not None and (single := item_at(path, "conversation")):
             return [single]
         own = (Path.home() / ".lmstudio", Path.home() / ".cache" / "lm-studio")
@@ -42,14 +39,10 @@ class LMStudio:
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """Yield one conversation with the versions that are shown."""
-        value = read_json_file(item)
-        if isinstance(value, Problem):
-            yield value
-            return
+        value = load_json(item)
         messages = get_field(value, "messages")
         if not isinstance(messages, list):
-            yield Problem(item.file, None, "not a conversation of LM Studio: messages are expected")
-            return
+            raise ReadError(Problem(item.file, None, "not a conversation of LM Studio: messages are expected"))
         session = item.file.name.removesuffix(_ENDING)
         model = get_text(value, "lastUsedModel", "identifier")
         started = parse_timestamp(value.get("createdAt"))

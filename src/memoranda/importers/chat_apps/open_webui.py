@@ -27,12 +27,9 @@ _ATTRIBUTE = compile_later(r'(?s)(\w+)="(.*?)"')
 
 
 class OpenWebUI:
-    """The reader of Open WebUI's chats."""
-
     name = "open-webui"
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
-        """Return the databases and exports under a path, or those in its usual directory and the downloads."""
         if path is not None and (single := item_at(path, _EXPORT)) and path.suffix == ".json":
             return [single]
         if path is not None:
@@ -41,7 +38,6 @@ class OpenWebUI:
         return [*find_databases(Path.home() / ".open-webui", ["chat"], _DATABASE), *downloads]
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """Yield every chat, and its branches."""
         if item.label == _DATABASE:
             return read_database(item, "Open WebUI", {"chat": _COLUMNS}, partial(_stored_chats, item))
         return _exported_chats(item)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from memoranda.importers.chat_messages import short_digest, text_message
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent, Skipped
-from memoranda.importers.source_files import MAX_LINE_BYTES, find_files, item_at, open_source, unreadable_problem
+from memoranda.importers.source_files import MAX_LINE_BYTES, find_files, item_at, open_source
 
 _FILE = ".aider.chat.history.md"
 _STARTED = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*")
@@ -20,8 +20,6 @@ _MAX_MESSAGE_CHARS = 4_000_000
 
 
 class Aider:
-    """The reader of Aider's chat histories."""
-
     name = "aider"
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
@@ -34,17 +32,13 @@ class Aider:
         return [item for item in found if item is not None]
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """Yield every chat and its messages, line by line."""
         chat = _Chat(item.file.absolute().parent)
-        try:
-            with open_source(item.file) as stream:
-                while raw := stream.readline(MAX_LINE_BYTES):
-                    if len(raw) == MAX_LINE_BYTES:
-                        yield Problem(item.file, None, "a line is too long; nothing after it was read")
-                        break
-                    yield from chat.line_events(raw.decode("utf-8", "replace").rstrip("\n"))
-        except OSError as error:
-            yield unreadable_problem(item, error)
+        with open_source(item.file) as stream:
+            while raw := stream.readline(MAX_LINE_BYTES):
+                if len(raw) == MAX_LINE_BYTES:
+                    yield Problem(item.file, None, "a line is too long; nothing after it was read")
+                    break
+                yield from chat.line_events(raw.decode("utf-8", "replace").rstrip("\n"))
         yield from chat.end_message()
         if not chat.has_started:
             yield Problem(item.file, None, "not a chat history of Aider: no chat starts in it")

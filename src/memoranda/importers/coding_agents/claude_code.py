@@ -16,13 +16,7 @@ from typing import Any
 
 from memoranda.importers.chat_messages import as_text, parse_timestamp, to_json
 from memoranda.importers.coding_agents.project_notes import find_notes_of_claude, read_notes_of_claude
-from memoranda.importers.reader_protocol import (
-    ImportedConversation,
-    ImportedMessage,
-    ImportItem,
-    ReadEvent,
-    Skipped,
-)
+from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage, ImportItem, ReadEvent, Skipped
 from memoranda.importers.source_files import Line, find_files, item_at, read_json_lines, read_line_events
 from memoranda.importers.sources import in_directory
 from memoranda.safety.fence import strip_noted_blocks
@@ -47,8 +41,6 @@ _TITLES = {"custom-title": ("customTitle", 3), "ai-title": ("aiTitle", 2), "summ
 
 
 class ClaudeCode:
-    """The reader of Claude Code's transcripts."""
-
     name = "claude-code"
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
@@ -65,7 +57,6 @@ class ClaudeCode:
         return items + [item for directory in directories for item in find_notes_of_claude(directory)]
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """Yield the messages of a transcript as they were written, or what a file of notes says."""
         if item.file.suffix == ".md":
             return read_notes_of_claude(item)
         transcript = _Transcript(item)

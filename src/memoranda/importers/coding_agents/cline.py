@@ -17,8 +17,15 @@ from memoranda.importers.chat_messages import (
     short_digest,
     to_json,
 )
-from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent
-from memoranda.importers.source_files import find_files, item_at, item_beside, read_json_file, storage_directories
+from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadError, ReadEvent
+from memoranda.importers.source_files import (
+    find_files,
+    item_at,
+    item_beside,
+    load_json,
+    read_json_file,
+    storage_directories,
+)
 
 _TASK_FILE, _SESSION_SUFFIX = "api_conversation_history.json", ".messages.json"
 # What Cline writes around the words of the user, and after them.
@@ -29,8 +36,6 @@ _ENVIRONMENT = "<environment_details>"
 
 
 class Cline:
-    """The reader of Cline's tasks."""
-
     name = "cline"
     _extension = "saoudrizwan.claude-dev"
     _command_line: str | None = ".cline"
@@ -49,15 +54,10 @@ class Cline:
         return [item for directory in directories for item in find_files(directory, _is_task, "task")]
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """Yield one task and its messages."""
-        value = read_json_file(item)
-        if isinstance(value, Problem):
-            yield value
-            return
+        value = load_json(item)
         messages = value.get("messages") if isinstance(value, dict) else value
         if not isinstance(messages, list) or not any("role" in message for message in dicts_in(messages)):
-            yield Problem(item.file, None, "not a task of Cline or Roo Code: a list of messages is expected")
-            return
+            raise ReadError(Problem(item.file, None, "not a task of Cline or Roo Code: a list of messages is expected"))
         task, about = _describe(item)
         yield about
         for number, message in enumerate(dicts_in(messages)):
@@ -67,8 +67,6 @@ class Cline:
 
 
 class Roo(Cline):
-    """The reader of Roo Code's tasks, which has the files of Cline, from which it was made."""
-
     name = "roo"
     _extension = "rooveterinaryinc.roo-cline"
     _command_line = None

@@ -36,6 +36,7 @@ from memoranda.importers.reader_protocol import (
     ImportedMessage,
     ImportItem,
     Problem,
+    ReadError,
     ReadEvent,
     Skipped,
 )
@@ -44,7 +45,7 @@ from memoranda.importers.source_files import (
     find_files,
     item_at,
     item_beside,
-    read_json_file,
+    load_json,
     read_json_lines,
     read_line_events,
 )
@@ -220,8 +221,6 @@ class Rollout:
 
 
 class Codex:
-    """The reader of Codex's rollouts."""
-
     name = "codex"
 
     def __init__(self) -> None:
@@ -237,7 +236,6 @@ class Codex:
         return sorted(found, key=lambda item: (item.file.name, str(item.file))) + find_notes_of_codex(path)
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """Yield the messages of a rollout as they were written, or what a file of notes says."""
         if item.file.suffix == ".md":
             yield from read_notes_of_codex(item)
             return
@@ -289,7 +287,6 @@ def content_text(content: Any) -> str:
 
 
 def part_text(part: Any) -> str:
-    """Return the text of one part."""
     if not isinstance(part, dict):
         return as_text(part)
     if isinstance(part.get("text"), str):
@@ -300,7 +297,6 @@ def part_text(part: Any) -> str:
 
 
 def output_text(output: Any) -> str:
-    """Return the output of a tool as text."""
     if isinstance(output, str) and output.startswith('{"output":'):
         # Versions of 2025 wrapped the output of a command in JSON.
         output = _unwrap(output)
@@ -339,14 +335,10 @@ def _read_index(index: ImportItem) -> dict[str, str]:
 
 def _read_single_object(item: ImportItem, rollout: Rollout) -> Iterator[ReadEvent]:
     """Read the format of the first versions: one object with the session and its items."""
-    value = read_json_file(item)
-    if isinstance(value, Problem):
-        yield value
-        return
+    value = load_json(item)
     session, items = get_field(value, "session"), get_field(value, "items")
     if not isinstance(session, dict) or not isinstance(items, list):
-        yield Problem(item.file, None, "not a rollout of Codex: it has no session with items")
-        return
+        raise ReadError(Problem(item.file, None, "not a rollout of Codex: it has no session with items"))
     yield from rollout.line_events(session, None)
     for number, entry in enumerate(items, start=1):
         if isinstance(entry, dict):

@@ -6,26 +6,22 @@ Messages have no times, so all of a session have the one at which it was created
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from memoranda.importers.chat_messages import chat_events, dicts_in, get_text, parse_timestamp, short_digest, to_json
-from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent
-from memoranda.importers.source_files import find_files, item_at, item_beside, read_json_file
+from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadError, ReadEvent
+from memoranda.importers.source_files import find_files, item_at, item_beside, load_json, path_of_url, read_json_file
 
 _LIST = "sessions.json"
 _UNTITLED = frozenset({"Untitled Session", "New Session"})
 
 
 class Continue:
-    """The reader of Continue's sessions."""
-
     name = "continue"
 
     def __init__(self) -> None:
         self._lists: dict[Path, dict[str, Any]] = {}
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
-        """Return the sessions under a path, or in Continue's own directory."""
         self._lists.clear()
         path = Path.home() / ".continue" if path is None else path
         if single := item_at(path, "session"):
@@ -34,22 +30,17 @@ class Continue:
         return find_files(path, lambda file: file.suffix == ".json" and file.name != _LIST, "session")
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """Yield one session and its messages."""
-        value = read_json_file(item)
-        if isinstance(value, Problem):
-            yield value
-            return
+        value = load_json(item)
         if not isinstance(value, dict) or not isinstance(value.get("history"), list):
-            yield Problem(item.file, None, "not a session of Continue: a history is expected")
-            return
+            raise ReadError(Problem(item.file, None, "not a session of Continue: a history is expected"))
         session = get_text(value, "sessionId") or item.file.stem
         started_at = self._created_at(item, session) or item.modified_at
-        title = get_text(value, "title")
+        title, directory = get_text(value, "title"), get_text(value, "workspaceDirectory") or ""
         yield ImportedConversation(
             session,
             None if title in _UNTITLED else title,
             get_text(value, "chatModelTitle"),
-            _path_of(get_text(value, "workspaceDirectory")),
+            path_of_url(directory) or directory or None,
             started_at,
         )
         for number, entry in enumerate(dicts_in(value["history"])):
@@ -69,10 +60,3 @@ class Continue:
             listed = dicts_in(read_json_file(found)) if found else []
             self._lists[file] = {str(entry.get("sessionId")): entry.get("dateCreated") for entry in listed}
         return parse_timestamp(self._lists[file].get(session))
-
-
-def _path_of(directory: str | None) -> str | None:
-    """Return a directory that may be written as an address."""
-    if directory and directory.startswith("file://"):
-        return unquote(urlsplit(directory).path)
-    return directory

@@ -8,15 +8,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from memoranda.importers.chat_messages import dicts_in, get_text, parse_timestamp, text_message, tool_call_message
-from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent, Skipped
+from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadError, ReadEvent, Skipped
 from memoranda.importers.source_files import (
     find_files,
     is_recently_changed,
     item_at,
     item_beside,
+    load_json,
+    path_of_url,
     read_json_file,
     read_json_lines,
     reread_time,
@@ -31,8 +32,6 @@ _TEXT_KINDS = (None, "markdownContent")
 
 
 class CopilotChat:
-    """The reader of Copilot's chats."""
-
     name = "copilot-chat"
 
     def __init__(self, settings: Path | None = None) -> None:
@@ -51,13 +50,10 @@ class CopilotChat:
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """Yield one chat: each request with what the user wrote, and the answer."""
-        session = _replay(item) if item.file.suffix == ".jsonl" else read_json_file(item)
-        if isinstance(session, Problem):
-            yield session
-            return
+        session = _replay(item) if item.file.suffix == ".jsonl" else load_json(item)
         if not isinstance(session, dict) or not isinstance(session.get("requests"), list):
-            yield Problem(item.file, None, "not a chat of Visual Studio Code: a list of requests is expected")
-            return
+            problem = "not a chat of Visual Studio Code: a list of requests is expected"
+            raise ReadError(Problem(item.file, None, problem))
         name = get_text(session, "sessionId") or item.file.stem
         requests = dicts_in(session["requests"])
         model = next((found for request in reversed(requests) if (found := get_text(request, "modelId"))), None)
@@ -114,25 +110,25 @@ def _directory(item: ImportItem) -> str | None:
     """Return the folder of the workspace, which a file above the chats names."""
     found = item_beside(item.file, item.file.parent.parent / "workspace.json", "workspace")
     folder = get_text(read_json_file(found), "folder") if found else None
-    return unquote(urlsplit(folder).path) if folder and folder.startswith("file://") else None
+    return path_of_url(folder) if folder else None
 
 
 def _replay(item: ImportItem) -> Any:
-    """Return the session that a log of changes describes, or the problem with it."""
+    """Return the session that a log of changes describes; raises ReadError."""
     session: Any = None
     for line in read_json_lines(item):
         if isinstance(line, Problem):
             if session is None:
-                return line
+                raise ReadError(line)
             # The end of a log that is being written; what was read before is whole.
             break
         entry = line.value
         if session is None and "v" not in entry:
-            return Problem(item.file, line.number, "the log does not start with a session")
+            raise ReadError(Problem(item.file, line.number, "the log does not start with a session"))
         if entry.get("kind") == 0:
             session = entry["v"]
         elif not _change(session, entry):
-            return Problem(item.file, line.number, "a change of the log does not fit the session")
+            raise ReadError(Problem(item.file, line.number, "a change of the log does not fit the session"))
     return session
 
 

@@ -35,19 +35,15 @@ _FOLDER = "session-state"
 
 
 class CopilotCli:
-    """The reader of Copilot's sessions."""
-
     name = "copilot-cli"
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
-        """Return the sessions under a path, or in Copilot's own directory."""
         path = Path.home() / ".copilot" / _FOLDER if path is None else path
         if single := item_at(path, "session"):
             return [single]
         return find_files(path, lambda file: file.name == _EVENTS or _is_early(file), "session")
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """Yield the session and its messages, and the sessions of its sub-agents."""
         session = item.file.parent.name if item.file.name == _EVENTS else item.file.stem
         yield ImportedConversation(session, _title(item))
         yield from read_line_events(read_json_lines(item), partial(_events, session))

@@ -41,11 +41,20 @@ from memoranda.importers.reader_protocol import (
     ImportedMessage,
     ImportItem,
     Problem,
+    ReadError,
     ReadEvent,
     Skipped,
 )
 from memoranda.importers.source_databases import database_at, open_database, rows, tables
-from memoranda.importers.source_files import Line, find_files, item_at, read_bytes, read_json_lines, read_line_events
+from memoranda.importers.source_files import (
+    Line,
+    find_files,
+    item_at,
+    read_bytes,
+    read_json_lines,
+    read_line_events,
+    settings_directories,
+)
 from memoranda.importers.sources import in_directory
 from memoranda.support.json_object import parse_object
 
@@ -72,8 +81,6 @@ _EDITOR = Path("Cursor", "User")
 
 
 class Cursor:
-    """The reader of Cursor's conversations."""
-
     name = "cursor"
 
     def __init__(self, settings: Path | None = None) -> None:
@@ -84,8 +91,7 @@ class Cursor:
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
         """Return every conversation; transcripts only of those that are in no database."""
         if path is None:
-            linux, *others = (Path.home() / name for name in _SETTINGS)
-            settings = [self._settings or linux, *others]
+            settings = settings_directories(self._settings)
             directories = [*(root / _EDITOR for root in settings), settings[0] / "cursor", Path.home() / ".cursor"]
         elif item_at(path, "") is not None:
             return self._single_file(path)
@@ -113,8 +119,7 @@ class Cursor:
         The command line has a database for each. The editor's is read only if the record has the conversation from
         there (`from_editor`): Cursor writes it later than the transcript.
         """
-        linux, *others = (Path.home() / name for name in _SETTINGS)
-        settings = [self._settings or linux, *others]
+        settings = settings_directories(self._settings)
         for directory in (settings[0] / "cursor", Path.home() / ".cursor"):
             for store in sorted(directory.glob(f"chats/*/{escape(transcript.stem)}/store.db")):
                 return self._single_file(store)
@@ -129,7 +134,6 @@ class Cursor:
         return f"composer-{transcript.stem}"
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """Yield the messages of one conversation."""
         if item.label == _AGENT:
             return _read_agent_conversation(item)
         if item.label == _TRANSCRIPT:
@@ -213,17 +217,12 @@ def _convert_part(role: str, part: dict[str, Any], name: str, at: Any, line: int
 
 
 def _read_agent_conversation(item: ImportItem) -> Iterator[ReadEvent]:
-    """Yield the conversation of one database."""
-    try:
-        with open_database(item.file) as connection:
-            found_tables = tables(connection)
-            if not {"id", "data"} <= found_tables.get("blobs", set()):
-                yield Problem(item.file, None, "not a conversation of Cursor: it has no blobs")
-                return
-            meta = _read_meta(connection) if "meta" in found_tables else {}
-            yield from _conversation_events(item, connection, meta)
-    except OSError as error:
-        yield Problem(item.file, None, str(error), unread=True)
+    with open_database(item.file) as connection:
+        found_tables = tables(connection)
+        if not {"id", "data"} <= found_tables.get("blobs", set()):
+            raise ReadError(Problem(item.file, None, "not a conversation of Cursor: it has no blobs"))
+        meta = _read_meta(connection) if "meta" in found_tables else {}
+        yield from _conversation_events(item, connection, meta)
 
 
 def _conversation_events(item: ImportItem, connection: sqlite3.Connection, meta: dict[str, Any]) -> Iterator[ReadEvent]:
@@ -315,7 +314,6 @@ def is_transcript(file: Path) -> bool:
 
 
 def read_transcript(item: ImportItem) -> Iterator[ReadEvent]:
-    """Yield the messages of a transcript."""
     yield _conversation(item.file)
     if item.file.suffix == ".txt":
         yield from _read_text(item)
@@ -351,10 +349,8 @@ def _conversation(file: Path) -> ImportedConversation:
 def _read_text(item: ImportItem) -> Iterator[ReadEvent]:
     raw = read_bytes(item)
     if isinstance(raw, Problem):
-        yield raw
-        return
-    text = raw.decode("utf-8", "replace")
-    pieces = _SPEAKER.split(text)
+        raise ReadError(raw)
+    pieces = _SPEAKER.split(raw.decode("utf-8", "replace"))
     if pieces[0].strip():
         yield Problem(item.file, 1, "text before the first speaker")
     chain, line = item.file.stem, pieces[0].count("\n") + 1

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from memoranda.importers import chat_messages
 from memoranda.importers.chat_messages import (
@@ -36,7 +35,7 @@ from memoranda.importers.reader_protocol import (
     Skipped,
 )
 from memoranda.importers.source_databases import database_at, open_database, rows, tables
-from memoranda.importers.source_files import is_recently_changed, item_beside, read_json_file, reread_time
+from memoranda.importers.source_files import is_recently_changed, item_beside, path_of_url, read_json_file, reread_time
 from memoranda.support.json_object import parse_object
 from memoranda.support.lazy_dataclass import dataclass
 
@@ -181,17 +180,13 @@ def _timestamp(bubble: Bubble) -> Any:
 
 
 def read_conversation(item: ImportItem, directories: dict[str, str]) -> Iterator[ReadEvent]:
-    """Yield one conversation of a database."""
-    try:
-        with open_database(item.file) as connection:
-            if item.label.startswith(TAB):
-                yield from _tab_events(item, connection)
-            elif item.label.startswith(COMPOSER):
-                yield from _composer_events(item, connection, directories)
-            else:
-                yield Problem(item.file, None, "not a database of Cursor that can be read")
-    except OSError as error:
-        yield Problem(item.file, None, str(error), unread=True)
+    with open_database(item.file) as connection:
+        if item.label.startswith(TAB):
+            yield from _tab_events(item, connection)
+        elif item.label.startswith(COMPOSER):
+            yield from _composer_events(item, connection, directories)
+        else:
+            yield Problem(item.file, None, "not a database of Cursor that can be read")
 
 
 def _composer_events(
@@ -319,16 +314,3 @@ def workspace_directory(workspace: Path) -> str | None:
     item = item_beside(workspace / "state.vscdb", workspace / "workspace.json", "workspace")
     url = get_text(read_json_file(item), "folder") if item else None
     return path_of_url(url) if url else None
-
-
-def path_of_url(url: str) -> str | None:
-    """Return the path of a `file:` URL; None for any other URL."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return None
-    if parts.scheme != "file" or not parts.path:
-        return None
-    path = unquote(parts.path)
-    # A drive on Windows is written as /c:/...
-    return path[1:] if len(path) > 2 and path[2] == ":" else path

@@ -44,8 +44,8 @@ from memoranda.importers.source_files import (
     find_files,
     item_at,
     item_beside,
+    load_json,
     open_source,
-    read_json_file,
     read_json_lines,
     read_line_events,
 )
@@ -65,8 +65,6 @@ _CHECKPOINT = "checkpoint"
 
 
 class GeminiCli:
-    """The reader of Gemini CLI's recordings."""
-
     name = "gemini-cli"
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
@@ -82,14 +80,11 @@ class GeminiCli:
         return sorted(found, key=lambda item: (order.index(item.label), item.file.name, str(item.file)))
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """Yield the messages of a recording."""
         if item.file.suffix == ".jsonl":
             yield from self._read_json_lines(item)
             return
-        value = read_json_file(item)
-        if isinstance(value, Problem):
-            yield value
-        elif item.label == _CHECKPOINT:
+        value = load_json(item)
+        if item.label == _CHECKPOINT:
             yield from saved_chat_events(item.file, value, directory_of(item.file, None))
         elif isinstance(value, dict) and get_text(value, "sessionId"):
             yield from _Recording(item, {}).record_events(value, None)

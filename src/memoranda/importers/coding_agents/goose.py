@@ -33,12 +33,9 @@ _UNSEEN = "text that only the model saw"
 
 
 class Goose:
-    """The reader of Goose's sessions."""
-
     name = "goose"
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
-        """Return the databases or older files under a path, or in Goose's own directories."""
         if path is not None and item_at(path, "session"):
             return find_databases(path, (), "sessions")
         directories = [path] if path is not None else _own_directories()
@@ -51,14 +48,12 @@ class Goose:
         ]
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """Yield the sessions of a database, or the one of an older file."""
         if item.file.suffix == ".jsonl":
             return _read_file(item)
         required = {"messages": ("session_id", "role", "content_json", "created_timestamp")}
         return read_database(item, "Goose", required, partial(_sessions, item))
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
-        """Return the command that resumes the session."""
         return f"goose session --resume --session-id {host_id}"
 
 

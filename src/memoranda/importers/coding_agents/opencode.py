@@ -23,13 +23,14 @@ from memoranda.importers.chat_messages import (
     tool_call_message,
     tool_result_message,
 )
-from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent, Skipped
+from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadError, ReadEvent, Skipped
 from memoranda.importers.source_databases import database_at, open_database, rows, tables
 from memoranda.importers.source_files import (
     find_files,
     is_recently_changed,
     item_at,
     item_beside,
+    load_json,
     read_json_file,
     reread_time,
 )
@@ -87,8 +88,6 @@ class StoredMessage:
 
 
 class OpenCode:
-    """The reader of OpenCode's sessions."""
-
     name = "opencode"
 
     def __init__(self) -> None:
@@ -113,7 +112,6 @@ class OpenCode:
         return session_items(file, host_id)
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """Yield one session and its messages in order."""
         parts = _read_stored_session(item) if item.label.startswith(SESSION_LABEL) else _read_session_files(item)
         session: StoredSession | None = None
         for part in parts:
@@ -328,23 +326,18 @@ def _session_item(file: Path, name: str, at: float, size: int) -> ImportItem:
 
 
 def _read_stored_session(item: ImportItem) -> Iterator[StoredSession | StoredMessage | Problem]:
-    """Yield one session of a database."""
     host_id = item.label.removeprefix(SESSION_LABEL)
-    try:
-        with open_database(item.file) as connection:
-            columns = _check_tables(connection)
-            wanted = [name for name in _COLUMNS if name in columns]
-            query = f"SELECT {', '.join(['id', *wanted])} FROM session WHERE id = ?"
-            row = connection.execute(query, (host_id,)).fetchone()
-            if row is None:
-                yield Problem(item.file, None, f"session {host_id} no longer exists")
-                return
-            yield _stored_session(dict(zip(wanted, row[1:], strict=True)), host_id)
-            yield from _read_messages(item.file, connection, host_id)
-            if _NEWER in tables(connection):
-                yield from _read_newer_messages(item.file, connection, host_id)
-    except OSError as error:
-        yield Problem(item.file, None, str(error), unread=True)
+    with open_database(item.file) as connection:
+        columns = _check_tables(connection)
+        wanted = [name for name in _COLUMNS if name in columns]
+        query = f"SELECT {', '.join(['id', *wanted])} FROM session WHERE id = ?"
+        row = connection.execute(query, (host_id,)).fetchone()
+        if row is None:
+            raise ReadError(Problem(item.file, None, f"session {host_id} no longer exists"))
+        yield _stored_session(dict(zip(wanted, row[1:], strict=True)), host_id)
+        yield from _read_messages(item.file, connection, host_id)
+        if _NEWER in tables(connection):
+            yield from _read_newer_messages(item.file, connection, host_id)
 
 
 def _check_tables(connection: sqlite3.Connection) -> set[str]:
@@ -399,13 +392,10 @@ def find_sessions(path: Path) -> list[ImportItem]:
 
 
 def _read_session_files(item: ImportItem) -> Iterator[StoredSession | StoredMessage | Problem]:
-    """Yield one session from its files."""
-    info = read_json_file(item)
+    info = load_json(item)
     if not isinstance(info, dict):
-        yield info if isinstance(info, Problem) else Problem(item.file, None, "a JSON object is expected")
-        return
-    session = session_from_info(info, item.file.stem)
-    yield session
+        raise ReadError(Problem(item.file, None, "a JSON object is expected"))
+    yield session_from_info(info, item.file.stem)
     messages, parts = _message_directories(item.file)
     for message in _json_files(item.file, messages):
         value = read_json_file(message)

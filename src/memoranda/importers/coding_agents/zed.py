@@ -31,12 +31,9 @@ _COLUMNS = ("id", "summary", "updated_at", "created_at", "parent_id", "folder_pa
 
 
 class Zed:
-    """The reader of Zed's threads."""
-
     name = "zed"
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
-        """Return the databases under a path, or those in Zed's own directories."""
         home = Path.home()
         own = (
             home / ".local" / "share" / "zed",
@@ -48,7 +45,6 @@ class Zed:
         return [item for directory in directories for item in find_databases(directory, ["threads"], "threads")]
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """Yield every thread with its messages."""
         required = {"threads": ("id", "summary", "updated_at", "data_type", "data")}
         return read_database(item, "Zed", required, partial(_threads, item))
 

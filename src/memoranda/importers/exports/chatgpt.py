@@ -21,16 +21,12 @@ _FACTS = ("gizmo_id", "conversation_template_id", "conversation_origin", "is_arc
 
 
 class ChatGPT:
-    """The reader of ChatGPT's export."""
-
     name = "chatgpt"
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
-        """Return the lists of conversations under `path`, or in the downloads."""
         return find_exports(path, "mapping", "chat_messages")
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """Yield the conversations of a list, one after the other."""
         return read_list(item, _ChatGptChat)
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
@@ -147,8 +143,6 @@ def _lines(*values: Any) -> str:
 
 
 class _ChatGptChat(ConversationTree):
-    """One conversation of the export."""
-
     def __init__(self, element: ArrayElement, file: Path) -> None:
         super().__init__(element, file)
         host_id, mapping = self._value.get("conversation_id") or self._value.get("id"), self._value.get("mapping")

@@ -25,16 +25,12 @@ _FACTS = ("summary", "updated_at", "project", "is_starred", "settings")
 
 
 class ClaudeExport:
-    """The reader of Claude's export."""
-
     name = "claude"
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
-        """Return the lists of conversations under `path`, or in the downloads."""
         return find_exports(path, "chat_messages", "mapping")
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """Yield the conversations of a list, one after the other."""
         return read_list(item, _ClaudeChat)
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
@@ -170,8 +166,6 @@ def _is_text(part: Any) -> bool:
 
 
 class _ClaudeChat(ConversationTree):
-    """One conversation of the export."""
-
     def __init__(self, element: ArrayElement, file: Path) -> None:
         super().__init__(element, file)
         self._messages: dict[str, Mapping[str, Any]] = {}

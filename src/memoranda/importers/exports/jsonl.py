@@ -21,8 +21,6 @@ _SUFFIXES = (".jsonl", ".ndjson")
 
 
 class JsonLines:
-    """The reader of the plain format."""
-
     name = "jsonl"
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:

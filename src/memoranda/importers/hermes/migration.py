@@ -204,7 +204,6 @@ def _plan_target(target: Target, entries: Sequence[str], store: MemoryStore, *, 
 
 
 def plan_skills(home: Path, store: SkillStore) -> list[SkillMigration]:
-    """Plan every skill of a home."""
     catalogue = find_skills([home / "skills"])
     plans = [_plan_skill(skill.name, skill.directory, store) for skill in catalogue.skills]
     unusable = [problem for problem in catalogue.problems if problem.fatal]

@@ -77,8 +77,6 @@ _MAX_LATEST = 200
 
 @dataclass(frozen=True, slots=True)
 class SessionNode:
-    """A session with its parent."""
-
     id: str
     parent: str | None
     started_at: float
@@ -133,8 +131,6 @@ class ExternalIds:
 
 
 class Hermes:
-    """The reader of Hermes's session database."""
-
     name = "hermes"
 
     def __init__(self, session_id: str | None = None) -> None:
@@ -403,8 +399,6 @@ def _sessions_to_read(
 
 
 class _HermesSession:
-    """One session of the database."""
-
     def __init__(
         self, connection: sqlite3.Connection, node: SessionNode, known: Mapping[str, SessionNode], state: _State
     ) -> None:

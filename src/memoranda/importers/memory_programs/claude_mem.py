@@ -30,12 +30,9 @@ _KINDS = {"observations": _OBSERVED, "session_summaries": _SUMMARIZED}
 
 
 class ClaudeMem:
-    """The reader of claude-mem's database."""
-
     name = _PROGRAM
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
-        """Return the database under a path, or in the program's own directory."""
         path = Path.home() / ".claude-mem" if path is None else path
         found = database_at(path / _FILE, "database") or database_at(path, "database")
         return [found] if found else []
@@ -62,16 +59,13 @@ def _read_table(
     query = (
         f"SELECT id, project, created_at_epoch, {', '.join(wanted)} FROM {table} ORDER BY project, created_at_epoch, id"
     )
-    current = None
     for number, project, at, *values in rows(connection, query):
         row = dict(zip(wanted, values, strict=True))
         text = _text_of(row, texts)
         if not text:
             yield Skipped(f"row of {table} without text")
             continue
-        if project != current:
-            current = project
-            yield notes_of(_PROGRAM, str(project), f"claude-mem: {project}")
+        yield notes_of(_PROGRAM, str(project), f"claude-mem: {project}")
         origin = {name: row[name] for name in _KEPT if row.get(name)}
         yield note(str(project), f"{table}/{number}", text, at, {"kind": table, **origin})
 

@@ -75,8 +75,6 @@ _TYPES = frozenset({*_ROLES, "system", "remove", "chat"})
 
 
 class LangGraph:
-    """The reader of LangGraph's checkpoints and stores."""
-
     name = _PROGRAM
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
@@ -84,7 +82,6 @@ class LangGraph:
         return find_databases(path, ("checkpoints", "store"), "database") if path is not None else []
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """Yield the threads and the items of a database."""
         return read_database(item, "LangGraph", _TABLES, partial(_read, item))
 
 

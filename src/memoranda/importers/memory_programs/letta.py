@@ -86,8 +86,6 @@ _AGENT_FILE, _PAGE = "agent file", "page"
 
 
 class Letta:
-    """The reader of Letta's agents."""
-
     name = PROGRAM
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
@@ -103,7 +101,6 @@ class Letta:
         return [*found, *find_transcripts(path), *find_memories(path)]
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """Yield the sessions and notes of a file."""
         if item.file.suffix == ".md":
             yield from read_memory_file(item)
         elif item.file.name == FILE_NAME:
@@ -272,16 +269,13 @@ def passages_of(value: Any) -> list[dict[str, Any]]:
 
 
 def read_passages(item: ImportItem, passages: list[dict[str, Any]]) -> Iterator[ReadEvent]:
-    current = None
     for passage in passages:
         owner = get_text(passage, "archive_id") or get_text(passage, "agent_id") or item.file.stem
         text, name = get_text(passage, "text"), get_text(passage, "id")
         if not text or not name:
             yield Problem(item.file, None, "a passage without id or text")
             continue
-        if owner != current:
-            current = owner
-            yield notes_of(PROGRAM, f"archive/{owner}", f"Letta: archival memory of {owner}")
+        yield notes_of(PROGRAM, f"archive/{owner}", f"Letta: archival memory of {owner}")
         at = passage.get("created_at") or passage.get("updated_at")
         yield note(
             f"archive/{owner}", name, text, at, {key: passage.get(key) for key in ("tags", "metadata", "source_id")}

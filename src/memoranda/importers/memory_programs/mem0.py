@@ -18,9 +18,9 @@ from typing import Any
 
 from memoranda.importers.chat_messages import dicts_in, get_text, text_message
 from memoranda.importers.notes import note, notes_of
-from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent, Skipped
+from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadError, ReadEvent, Skipped
 from memoranda.importers.source_databases import database_at, open_database, rows, tables
-from memoranda.importers.source_files import MAX_LINE_BYTES, find_files, item_at, read_json_file
+from memoranda.importers.source_files import MAX_LINE_BYTES, find_files, item_at, load_json
 from memoranda.support.lazy_dataclass import dataclass
 
 _MAX_OPCODES = 2_000_000
@@ -54,8 +54,6 @@ _LAST_MESSAGES = (
 
 
 class Mem0:
-    """The reader of mem0's memories."""
-
     name = _PROGRAM
 
     def __init__(self) -> None:
@@ -71,21 +69,17 @@ class Mem0:
         return [_item(item) for item in sorted(found, key=lambda item: item.file.name == _HISTORY)]
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """Yield the notes of a collection or page, or the conversations and other memories of a history."""
         if item.label == "page":
             yield from _read_page(item)
             return
-        try:
-            with open_database(item.file) as connection:
-                found = tables(connection)
-                if "points" in found:
-                    yield from _read_points(item, connection)
-                elif {"memory_id", "new_memory", "is_deleted"} <= found.get("history", set()):
-                    yield from self._read_history(connection, has_messages="messages" in found)
-                else:
-                    yield Problem(item.file, None, "not a known database of mem0", unread=True)
-        except OSError as error:
-            yield Problem(item.file, None, str(error), unread=True)
+        with open_database(item.file) as connection:
+            found = tables(connection)
+            if "points" in found:
+                yield from _read_points(item, connection)
+            elif {"memory_id", "new_memory", "is_deleted"} <= found.get("history", set()):
+                yield from self._read_history(connection, has_messages="messages" in found)
+            else:
+                raise OSError("not a known database of mem0")
 
     def _read_history(self, connection: sqlite3.Connection, *, has_messages: bool) -> Iterator[ReadEvent]:
         stored = _stored_ids(self._directories)
@@ -214,7 +208,6 @@ def _item(item: ImportItem) -> ImportItem:
 
 
 def _read_points(item: ImportItem, connection: sqlite3.Connection) -> Iterator[ReadEvent]:
-    current = ""
     for number, size, blob in rows(connection, "SELECT rowid, length(point), point FROM points ORDER BY rowid"):
         payload = (
             _payload(blob) if isinstance(blob, bytes) and size <= MAX_LINE_BYTES else "it is too large, or no blob"
@@ -224,9 +217,7 @@ def _read_points(item: ImportItem, connection: sqlite3.Connection) -> Iterator[R
         elif not get_text(payload, "data") or "linked_memory_ids" in payload:
             yield Skipped("point without a memory")
         else:
-            for event in _memory_events(payload, current):
-                current = event.host_id if isinstance(event, ImportedConversation) else current
-                yield event
+            yield from _memory_events(payload)
 
 
 def _payload(blob: bytes) -> dict[str, Any] | str:
@@ -243,31 +234,23 @@ def _payload(blob: bytes) -> dict[str, Any] | str:
 
 
 def _read_page(item: ImportItem) -> Iterator[ReadEvent]:
-    value = read_json_file(item)
-    if isinstance(value, Problem):
-        yield value
-        return
+    value = load_json(item)
     memories = value.get("results", value.get("memories")) if isinstance(value, dict) else value
     if not isinstance(memories, list):
-        yield Problem(item.file, None, "not a page of mem0's platform: a list of memories is expected")
-        return
-    current = ""
+        raise ReadError(Problem(item.file, None, "not a page of mem0's platform: a list of memories is expected"))
     for memory in dicts_in(memories):
         if not get_text(memory, "memory") or not get_text(memory, "id"):
             yield Problem(item.file, None, "a memory without id or text")
-            continue
-        for event in _memory_events(memory, current):
-            current = event.host_id if isinstance(event, ImportedConversation) else current
-            yield event
+        else:
+            yield from _memory_events(memory)
 
 
-def _memory_events(memory: Mapping[str, Any], current: str) -> Iterator[ReadEvent]:
-    """Yield a memory as a note, after its collection if that is another one than before."""
+def _memory_events(memory: Mapping[str, Any]) -> Iterator[ReadEvent]:
+    """Yield a memory as a note, after its collection."""
     scopes = {word: str(memory[name]) for name, word in _SCOPES.items() if memory.get(name)}
     collection = "/".join(f"{word}={value}" for word, value in scopes.items()) or "all"
-    if collection != current:
-        named = ", ".join(f"{word} {value}" for word, value in scopes.items())
-        yield notes_of(_PROGRAM, collection, f"mem0: memories of {named or 'everyone'}")
+    named = ", ".join(f"{word} {value}" for word, value in scopes.items())
+    yield notes_of(_PROGRAM, collection, f"mem0: memories of {named or 'everyone'}")
     text = next(found for name in _TEXTS if (found := get_text(memory, name)))
     origin = {name: value for name, value in memory.items() if name not in _DERIVED}
     yield note(collection, str(memory["id"]), text, memory.get("updated_at") or memory.get("created_at"), origin)

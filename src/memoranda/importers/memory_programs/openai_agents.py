@@ -21,13 +21,7 @@ from memoranda.importers.chat_messages import (
     tool_call_message,
     tool_result_message,
 )
-from memoranda.importers.reader_protocol import (
-    ImportedConversation,
-    ImportedMessage,
-    ImportItem,
-    Problem,
-    ReadEvent,
-)
+from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage, ImportItem, Problem, ReadEvent
 from memoranda.importers.source_databases import find_databases, read_database, rows
 from memoranda.memory.record.framework_objects import object_fields
 from memoranda.support.json_object import parse_object
@@ -39,8 +33,6 @@ _QUERY = f"SELECT id, session_id, message_data, created_at FROM {_MESSAGES} ORDE
 
 
 class OpenAIAgents:
-    """The reader of the SDK's sessions."""
-
     name = "openai-agents"
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
@@ -48,7 +40,6 @@ class OpenAIAgents:
         return find_databases(path, [_MESSAGES], "sessions") if path is not None else []
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """Yield every session and its items in order."""
         required = {_MESSAGES: ("session_id", "message_data", "created_at")}
         return read_database(item, "the OpenAI Agents SDK", required, partial(_sessions, item))
 

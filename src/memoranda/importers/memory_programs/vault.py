@@ -6,14 +6,12 @@ from pathlib import Path
 from memoranda.importers.chat_messages import dicts_in, get_text
 from memoranda.importers.notes import find_markdown, markdown_events
 from memoranda.importers.reader_protocol import ImportItem, ReadEvent
-from memoranda.importers.source_files import item_at, read_json_file
+from memoranda.importers.source_files import item_at, read_json_file, settings_directories
 
 _PROGRAM = "obsidian"
 
 
 class Vault:
-    """The reader of vaults."""
-
     name = _PROGRAM
 
     def __init__(self, settings: Path | None = None) -> None:
@@ -32,9 +30,8 @@ class Vault:
         return markdown_events(item, _PROGRAM, vault, f"Notes of {vault}")
 
     def _known_vaults(self) -> list[Path]:
-        home = Path.home()
-        found = [home / "basic-memory"]
-        for settings in (self._settings or home / ".config", home / "Library" / "Application Support"):
+        found = [Path.home() / "basic-memory"]
+        for settings in settings_directories(self._settings):
             item = item_at(settings / "obsidian" / "obsidian.json", "vaults")
             value = read_json_file(item) if item else None
             vaults = value.get("vaults") if isinstance(value, dict) else None

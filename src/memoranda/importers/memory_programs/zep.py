@@ -10,8 +10,8 @@ from typing import Any
 
 from memoranda.importers.chat_messages import chat_events, dicts_in, get_text, text_message
 from memoranda.importers.notes import dated_text, note, notes_of
-from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent
-from memoranda.importers.source_files import find_files, item_at, read_json_file
+from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadError, ReadEvent
+from memoranda.importers.source_files import find_files, item_at, load_json
 
 _PROGRAM = "zep"
 _FIELDS = ("episodes", "edges", "facts", "messages")
@@ -28,8 +28,6 @@ _KEPT = (
 
 
 class Zep:
-    """The reader of Zep's and Graphiti's episodes and facts."""
-
     name = _PROGRAM
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
@@ -41,15 +39,12 @@ class Zep:
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """Yield the episodes and messages as sessions, and the facts as notes."""
-        value = read_json_file(item)
-        if isinstance(value, Problem):
-            yield value
-            return
+        value = load_json(item)
         if isinstance(value, list):
             value = {_kind_of(value): value}
         if not isinstance(value, dict) or not any(isinstance(value.get(name), list) for name in _FIELDS):
-            yield Problem(item.file, None, f"not a page of Zep or Graphiti: a list of {', '.join(_FIELDS)} is expected")
-            return
+            problem = f"not a page of Zep or Graphiti: a list of {', '.join(_FIELDS)} is expected"
+            raise ReadError(Problem(item.file, None, problem))
         yield from _read_episodes(item, dicts_in(value.get("episodes")))
         yield from _read_messages(item, value, dicts_in(value.get("messages")))
         yield from _read_facts(item, [*dicts_in(value.get("edges")), *dicts_in(value.get("facts"))])
@@ -67,15 +62,12 @@ def _group(value: dict[str, Any], item: ImportItem) -> str:
 
 def _read_episodes(item: ImportItem, episodes: list[dict[str, Any]]) -> Iterator[ReadEvent]:
     """Yield episodes in the order of what they tell, in one session per group."""
-    current = None
     for episode in sorted(episodes, key=lambda entry: (_group(entry, item), str(_time_of(entry)))):
         group, name, text = _group(episode, item), get_text(episode, "uuid"), get_text(episode, "content")
         if not name or not text:
             yield Problem(item.file, None, "an episode without uuid or content")
             continue
-        if group != current:
-            current = group
-            yield ImportedConversation(group, f"Zep: {group}")
+        yield ImportedConversation(group, f"Zep: {group}")
         role = {"user": "user", "tool": "tool", "function": "tool"}.get(str(episode.get("role_type")), "assistant")
         if not episode.get("role_type") and episode.get("source") == "message":
             # Graphiti has the speaker in the text.
@@ -100,14 +92,11 @@ def _read_messages(item: ImportItem, page: dict[str, Any], messages: list[dict[s
 
 
 def _read_facts(item: ImportItem, facts: list[dict[str, Any]]) -> Iterator[ReadEvent]:
-    current = None
     for fact in sorted(facts, key=lambda entry: (_group(entry, item), str(entry.get("created_at")))):
         group, name, text = _group(fact, item), get_text(fact, "uuid"), get_text(fact, "fact")
         if not name or not text:
             yield Problem(item.file, None, "a fact without uuid or text")
             continue
-        if group != current:
-            current = group
-            yield notes_of(_PROGRAM, group, f"Zep: facts of {group}")
+        yield notes_of(_PROGRAM, group, f"Zep: facts of {group}")
         dated = dated_text(text, fact.get("valid_at"), fact.get("invalid_at"))
         yield note(group, name, dated, fact.get("created_at"), {key: fact.get(key) for key in _KEPT})

@@ -75,7 +75,6 @@ class MigrationRedactor:
         self.redacted_count = 0
 
     def text(self, text: str) -> str:
-        """Redact the credentials in a text."""
         clean, count = self._redactor.text(text)
         self.redacted_count += count
         return clean

@@ -36,8 +36,6 @@ _STATE_FIELDS = ("title", "model", "directory", "started_at", "parent", "extra")
 
 
 class OpenClaw:
-    """The reader of OpenClaw's transcripts."""
-
     name = "openclaw"
 
     def __init__(self, session_id: str | None = None) -> None:
@@ -63,7 +61,6 @@ class OpenClaw:
         return sorted(found, key=lambda item: (item.label != "session", item.modified_at, str(item.file)))
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """Yield the messages of a transcript, or of every session in a database."""
         credentials = self._credential_filter(item.file)
         is_database = item.file.name == FILE_NAME
         for event in read_database(item, self._session_id) if is_database else _read_lines(item):

@@ -103,7 +103,6 @@ class ImportLog:
             )
 
     def finish(self, import_id: str) -> None:
-        """Record that an import has ended; one that added nothing is removed."""
         with self._writing() as connection:
             connection.execute("UPDATE imports SET ended = ? WHERE id = ?", (time.time(), import_id))
             connection.execute(f"DELETE FROM imports WHERE id = ? AND NOT {_ADDED}", (import_id,))
@@ -186,7 +185,6 @@ class ImportLog:
             self.save_parts(connection, import_id, [ImportPart(f"{_STATE}{json.dumps(each)}", 0, 0) for each in names])
 
     def all_parts(self, session_id: str) -> list[ImportPart]:
-        """Return the parts of all imports in one session."""
         return self._parts("session_id = ?", session_id)
 
     def _parts(self, condition: str, value: str) -> list[ImportPart]:
@@ -268,7 +266,6 @@ class ImportRecorder:
         return (self._import_id, parts) if self._import_id is not None else None
 
     def finish(self) -> None:
-        """End the import in the log."""
         if self._import_id is not None and self._started:
             self._log.finish(self._import_id)
 

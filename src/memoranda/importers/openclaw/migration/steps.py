@@ -28,8 +28,6 @@ _FILE = "taken.json"
 
 @dataclass(frozen=True, slots=True)
 class MigrationOptions:
-    """The options of a migration."""
-
     preset: Preset = "full"
     overwrite: bool = False
     migrate_secrets: bool = False
