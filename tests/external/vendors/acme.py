@@ -12,7 +12,7 @@ from memoranda.external.remote import confirmed
 from memoranda.external.vendors.provider import VendorProvider
 from memoranda.external.vendors.sent_record import SentItem
 from memoranda.external.vendors.texts import RecalledItem
-from memoranda.external.vendors.vendor import COMMON_FIELDS, MemoryWrite, Turn, Vendor, VendorTool
+from memoranda.external.vendors.vendor import COMMON_FIELDS, MemoryWrite, Turn, Vendor, integer, text, tool
 from tests.external.http_service import Exchange
 from tests.external.vendors.vendor_contract import SECRET
 from tests.external.vendors.vendor_service import HttpDouble
@@ -46,15 +46,6 @@ class AcmeVendor(Vendor):
     def store_memory_write(self, write: MemoryWrite) -> str | None:
         return self._store(write, write.content) if write.action != "remove" else None
 
-    def tools(self) -> list[VendorTool]:
-        query = {"query": {"type": "string", "description": "What to look for."}}
-        limit = {"limit": {"type": "integer", "minimum": 1, "maximum": 20, "default": 5}}
-        content = {"content": {"type": "string", "description": "What to remember."}}
-        return [
-            VendorTool("acme_search", "Search Acme.", query | limit, self._search_tool, ("query",)),
-            VendorTool("acme_add", "Store a fact.", content, self._add_tool, ("content",), writes=True),
-        ]
-
     def delete_sent(self, session_ids: Any) -> tuple[list[SentItem], list[str]]:
         items = [item for item in self.sent.items() if session_ids is None or item.session_id in session_ids]
         for item in items:
@@ -77,10 +68,12 @@ class AcmeVendor(Vendor):
             if error.status != 404:
                 raise
 
+    @tool("acme_search", "Search Acme.", ("query",), query=text("What to look for."), limit=integer(1, 20, 5))
     def _search_tool(self, args: dict[str, Any], session_id: str) -> dict[str, Any]:
         items = self.search(args["query"], args["limit"], self.settings["timeout"])
         return {"results": [{"id": item.id, "text": item.text} for item in items]}
 
+    @tool("acme_add", "Store a fact.", ("content",), writes=True, content=text("What to remember."))
     def _add_tool(self, args: dict[str, Any], session_id: str) -> dict[str, Any]:
         return {"id": self._client.post("/memories", {"text": args["content"], "user": self.scope.peer()})["id"]}
 

@@ -265,7 +265,7 @@ class VendorProvider(MemoryProvider):
         if tool.writes and not vendor.scope.accepts_writes:
             return {"error": f"{name} writes, and a session of the kind {vendor.scope.agent_context} only reads."}
         try:
-            return tool.run(tool.check(args), session_id or vendor.session_id)
+            return tool.run(vendor, tool.check(args), session_id or vendor.session_id)
         except (ToolArgumentError, ProviderError) as error:
             # A library behind the vendor may quote its key.
             keys = (vendor.settings[field.key] for field in vendor.fields if field.secret)

@@ -106,7 +106,6 @@ class Delivery:
 
     @property
     def iso_time(self) -> str:
-        """`time` in ISO 8601, UTC."""
         return datetime.fromtimestamp(self.time, UTC).isoformat()
 
     @property
@@ -202,7 +201,7 @@ class ToolArgumentError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class VendorTool:
-    """A tool: `run` gets checked arguments and the id of the session, and returns a JSON value.
+    """A tool: `run` gets the vendor, checked arguments and the id of the session, and returns a JSON value.
 
     `properties` is that of a JSON schema. A number outside `minimum` and `maximum` is moved to the nearest of them, and
     `default` is filled in. `writes`: only sessions that may write can call it.
@@ -211,7 +210,7 @@ class VendorTool:
     name: str
     description: str
     properties: Mapping[str, JsonObject]
-    run: Callable[[JsonObject, str], Any]
+    run: "ToolMethod"
     required: tuple[str, ...] = ()
     writes: bool = False
 
@@ -234,6 +233,26 @@ class VendorTool:
                 continue
             checked[name] = _check_value(name, value, schema)
         return checked
+
+
+ToolMethod = Callable[[Any, JsonObject, str], Any]
+
+
+def tool(
+    name: str, description: str, required: tuple[str, ...] = (), *, writes: bool = False, **properties: JsonObject
+) -> Callable[[ToolMethod], VendorTool]:
+    """Make a method of a vendor one of its tools; see `VendorTool`."""
+    return lambda method: VendorTool(name, description, properties, method, required, writes)
+
+
+def text(description: str, **more: Any) -> JsonObject:
+    """The schema of an argument that is a text."""
+    return {"type": "string", "description": description, **more}
+
+
+def integer(minimum: int, maximum: int, default: int, **more: Any) -> JsonObject:
+    """The schema of an argument that is a whole number."""
+    return {"type": "integer", "minimum": minimum, "maximum": maximum, "default": default, **more}
 
 
 def _check_value(name: str, value: Any, schema: Mapping[str, Any]) -> Any:
@@ -412,8 +431,9 @@ class Vendor(ABC):
         return ""
 
     def tools(self) -> Sequence[VendorTool]:
-        """The tools for the model."""
-        return ()
+        """The tools for the model: the methods that `tool` marks, in their order."""
+        members = (member for kind in reversed(type(self).__mro__) for member in vars(kind).values())
+        return [member for member in members if isinstance(member, VendorTool)]
 
     def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
         """Delete what the vendor has received: of some sessions, or all of it if None.

@@ -106,7 +106,6 @@ class ContextTree:
             raise _unusable(file, error) from error
 
     def files(self) -> set[str]:
-        """The paths of all files in the tree."""
         return {file.relative_to(self.root).as_posix() for file in self.root.rglob("*.md")}
 
     def relative(self, paths: Iterable[object]) -> list[str]:

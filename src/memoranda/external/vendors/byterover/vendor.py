@@ -31,8 +31,9 @@ from memoranda.external.vendors.vendor import (
     SessionEnd,
     Turn,
     Vendor,
-    VendorTool,
     digest,
+    text,
+    tool,
 )
 from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.shorten import shorten_end
@@ -163,28 +164,6 @@ class ByteRoverVendor(Vendor):
             ).start()
         return ""
 
-    def tools(self) -> list[VendorTool]:
-        query: dict[str, Any] = {"type": "string", "description": "A question in plain words."}
-        content: dict[str, Any] = {"type": "string", "description": "Knowledge worth keeping, with its context."}
-        return [
-            VendorTool(
-                "brv_query",
-                "Answer a question from ByteRover's knowledge tree.",
-                {"query": query},
-                self._query_tool,
-                ("query",),
-            ),
-            VendorTool(
-                "brv_curate",
-                "Add knowledge to ByteRover's tree: a fact, a decision, a pattern. Its model decides where it belongs.",
-                {"content": content},
-                self._curate_tool,
-                ("content",),
-                writes=True,
-            ),
-            VendorTool("brv_status", "Show the state of ByteRover: version, sign-in, tree.", {}, self._status_tool),
-        ]
-
     def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
         items = self.sent.of_sessions(session_ids)
         remaining: list[str] = []
@@ -250,6 +229,12 @@ class ByteRoverVendor(Vendor):
             # StorageError: the provider was shut down meanwhile.
             _log.warning("ByteRover extracted nothing before the compression: %s", error)
 
+    @tool(
+        "brv_query",
+        "Answer a question from ByteRover's knowledge tree.",
+        ("query",),
+        query=text("A question in plain words."),
+    )
     def _query_tool(self, args: JsonObject, session_id: str) -> JsonObject:
         question = args["query"].strip()[:_MAX_QUERY_CHARS]
         try:
@@ -260,6 +245,13 @@ class ByteRoverVendor(Vendor):
             return {"results": results, "note": f"These are search results. {error}"}
         return {"result": shorten_end(str(data.get("content") or ""), _MAX_ANSWER_CHARS)}
 
+    @tool(
+        "brv_curate",
+        "Add knowledge to ByteRover's tree: a fact, a decision, a pattern. Its model decides where it belongs.",
+        ("content",),
+        writes=True,
+        content=text("Knowledge worth keeping, with its context."),
+    )
     def _curate_tool(self, args: JsonObject, session_id: str) -> JsonObject:
         content = shorten_end(args["content"].strip(), _MAX_CONTENT_CHARS)
         created, updated = self._curate(content, session_id, self.timeout)
@@ -267,14 +259,13 @@ class ByteRoverVendor(Vendor):
             return {"error": "ByteRover's model stored nothing of it. Say it more precisely, with its context."}
         return {"status": "stored", "created": created, "updated": updated}
 
+    @tool("brv_status", "Show the state of ByteRover: version, sign-in, tree.")
     def _status_tool(self, args: JsonObject, session_id: str) -> JsonObject:
         data = self._brv.run("status", timeout=self.timeout)
         return {name: data[name] for name in _STATUS_FIELDS if name in data}
 
 
 class ByteRoverProvider(VendorProvider):
-    """ByteRover as an external memory."""
-
     vendor_class = ByteRoverVendor
 
 

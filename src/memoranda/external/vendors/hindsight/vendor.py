@@ -7,7 +7,7 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from memoranda.errors import ProviderError
@@ -25,7 +25,7 @@ from memoranda.external.vendors.provider import VendorProvider
 from memoranda.external.vendors.scope import VendorScope
 from memoranda.external.vendors.sent_record import SentItem, SentRecord
 from memoranda.external.vendors.texts import RecalledItem
-from memoranda.external.vendors.vendor import Delivery, MemoryWrite, Turn, Vendor, VendorTool
+from memoranda.external.vendors.vendor import Delivery, MemoryWrite, Turn, Vendor, text, tool
 from memoranda.memory.record.message_rows import text_of
 from memoranda.support.tool import JsonObject
 
@@ -38,19 +38,6 @@ _TOOLS = (
     "hindsight_retain to store what should be remembered beyond this conversation."
 )
 
-_RETAIN_TOOL = "Store information in long-term memory. Hindsight extracts facts and links entities by itself."
-_RECALL_TOOL = "Search long-term memory, by meaning, words, entities and time. Returns the best memories, numbered."
-_REFLECT_TOOL = (
-    "Answer a question from all of long-term memory. Slower than hindsight_recall: a model reads many memories and "
-    "writes the answer."
-)
-_CONTENT = "The information to store, in full sentences that name who and what they are about."
-_CONTEXT = "A short label, such as 'user preference' or 'project decision'."
-_TAGS = "Tags to add, such as 'project:atlas'."
-_RECALL_QUERY = "What to search for."
-_REFLECT_QUERY = "The question."
-
-_TEXT: JsonObject = {"type": "string"}
 _NOTHING_FOUND = "No memories match."
 
 _DOCUMENT_PREFIX = "memoranda:"
@@ -124,10 +111,10 @@ class HindsightVendor(Vendor):
             # Several turns are one document, in the order in which they were said.
             said = [message for message in turn.messages if message["role"] in names]
             spoken = [(names[message["role"]], text_of(message.get("content"))) for message in said]
-        text = "\n".join(f"{name}: {words}" for name, words in spoken if words.strip())
-        if not text:
+        document = "\n".join(f"{name}: {words}" for name, words in spoken if words.strip())
+        if not document:
             return None
-        item = self._item(turn, text, f"{_DOCUMENT_PREFIX}{turn.uuid}", self.settings["retain_context"])
+        item = self._item(turn, document, f"{_DOCUMENT_PREFIX}{turn.uuid}", self.settings["retain_context"])
         self._retain(item, turn, wait=not self.settings["retain_async"])
         self._retrier.retry_if_due()
         return item.document_id
@@ -146,20 +133,6 @@ class HindsightVendor(Vendor):
         self._retain(item, write, wait=True)
         return item.document_id
 
-    def tools(self) -> Sequence[VendorTool]:
-        retained = {
-            "content": {**_TEXT, "description": _CONTENT},
-            "context": {**_TEXT, "description": _CONTEXT},
-            "tags": {"type": "array", "items": _TEXT, "description": _TAGS},
-        }
-        recalled = {"query": {**_TEXT, "description": _RECALL_QUERY}}
-        reflected = {"query": {**_TEXT, "description": _REFLECT_QUERY}}
-        return (
-            VendorTool("hindsight_retain", _RETAIN_TOOL, retained, self._retain_tool, ("content",), writes=True),
-            VendorTool("hindsight_recall", _RECALL_TOOL, recalled, self._recall_tool, ("query",)),
-            VendorTool("hindsight_reflect", _REFLECT_TOOL, reflected, self._reflect_tool, ("query",)),
-        )
-
     def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
         if session_ids is None:
             return _delete_bank(self._client, self.sent)
@@ -168,6 +141,15 @@ class HindsightVendor(Vendor):
     def _reflect(self, query: str, timeout: float) -> str:
         return self._client.reflect(query, self.settings["recall_budget"], timeout=timeout).strip()
 
+    @tool(
+        "hindsight_retain",
+        "Store information in long-term memory. Hindsight extracts facts and links entities by itself.",
+        ("content",),
+        writes=True,
+        content=text("The information to store, in full sentences that name who and what they are about."),
+        context=text("A short label, such as 'user preference' or 'project decision'."),
+        tags={"type": "array", "items": {"type": "string"}, "description": "Tags to add, such as 'project:atlas'."},
+    )
     def _retain_tool(self, args: JsonObject, session_id: str) -> Any:
         delivery = Delivery(uuid.uuid4().hex, 1, time.time(), session_id)
         document_id, tags = f"{_DOCUMENT_PREFIX}{delivery.uuid}", tuple(args.get("tags", ()))
@@ -177,11 +159,24 @@ class HindsightVendor(Vendor):
         self.sent.add("tool", delivery.key, document_id, session_id)
         return {"result": "Accepted. Hindsight extracts the facts in the background; they can be recalled in a moment."}
 
+    @tool(
+        "hindsight_recall",
+        "Search long-term memory, by meaning, words, entities and time. Returns the best memories, numbered.",
+        ("query",),
+        query=text("What to search for."),
+    )
     def _recall_tool(self, args: JsonObject, session_id: str) -> Any:
         items = self.search(args["query"], _TOOL_LIMIT, self.timeout)
         lines = (f"{number}. {_line(item)}" for number, item in enumerate(items, 1))
         return {"result": "\n".join(lines) or _NOTHING_FOUND}
 
+    @tool(
+        "hindsight_reflect",
+        "Answer a question from all of long-term memory. Slower than hindsight_recall: a model reads many memories and "
+        "writes the answer.",
+        ("query",),
+        query=text("The question."),
+    )
     def _reflect_tool(self, args: JsonObject, session_id: str) -> Any:
         return {"result": self._reflect(args["query"], self.timeout) or _NOTHING_FOUND}
 
@@ -209,8 +204,6 @@ class HindsightVendor(Vendor):
 
 
 class HindsightProvider(VendorProvider):
-    """Hindsight as an external memory."""
-
     vendor_class = HindsightVendor
 
     def limits(self) -> Mapping[str, Any]:

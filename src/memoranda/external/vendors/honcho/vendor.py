@@ -4,7 +4,7 @@ Other programs may use the same workspace, and even the same peers if the settin
 conclusions of this home are deleted.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from itertools import islice
 from typing import Any, ClassVar
 
@@ -24,39 +24,31 @@ from memoranda.external.vendors.provider import VendorProvider
 from memoranda.external.vendors.scope import VendorScope
 from memoranda.external.vendors.sent_record import SentItem
 from memoranda.external.vendors.texts import SOURCE, RecalledItem, clean_text, missing_parts, split_turn
-from memoranda.external.vendors.vendor import MemoryWrite, SessionSwitch, ToolArgumentError, Turn, Vendor, VendorTool
+from memoranda.external.vendors.vendor import (
+    MemoryWrite,
+    SessionSwitch,
+    ToolArgumentError,
+    Turn,
+    Vendor,
+    integer,
+    text,
+    tool,
+)
 from memoranda.support.shorten import shorten_end
 from memoranda.support.tool import JsonObject
 
 CHARS_PER_TOKEN = 4
 _MAX_EXCERPT_CHARS = 1_200
 _MAX_LISTED = 50
-_PEER: JsonObject = {
-    "type": "string",
-    "description": "Whom it is about: 'user' (default) or 'ai', the assistant.",
-    "default": "user",
-}
+_PEER = text("Whom it is about: 'user' (default) or 'ai', the assistant.", default="user")
 _CARD: JsonObject = {
     "type": "array",
     "items": {"type": "string"},
     "description": "New facts that replace the whole card; an empty list clears it.",
 }
-_SEARCH_QUERY: JsonObject = {"type": "string", "description": "What to look for."}
-_MAX_TOKENS: JsonObject = {"type": "integer", "default": 800, "minimum": 100, "maximum": 2000}
-_QUESTION: JsonObject = {"type": "string", "description": "The question, in plain words."}
-_REASONING_LEVEL: JsonObject = {
-    "type": "string",
-    "enum": list(REASONING_LEVELS),
-    "default": "low",
-    "description": "How much it reasons; more is slower and costs more.",
-}
-_CONCLUDE: dict[str, JsonObject] = {
-    "conclusion": {"type": "string", "description": "A fact to store."},
-    "delete_id": {"type": "string", "description": "The id of a conclusion to delete."},
-    "list": {"type": "boolean", "description": "True: list conclusions with their ids."},
-    "query": {"type": "string", "description": "With list: only those nearest to this."},
-}
-
+_REASONING_LEVEL = text(
+    "How much it reasons; more is slower and costs more.", enum=list(REASONING_LEVELS), default="low"
+)
 
 _ABOUT = "Honcho models the user across conversations."
 _RECALL = "What it knows about this user and their earlier conversations is shown with their messages."
@@ -153,43 +145,12 @@ class HonchoVendor(Vendor):
         row = same[0] if same else self._client.add_conclusion(content, observer, observed)
         return str(row.get("id") or "")
 
-    def tools(self) -> Sequence[VendorTool]:
-        return (
-            VendorTool(
-                "honcho_profile",
-                "Read the card of key facts that Honcho keeps about the user, or replace it.",
-                {"peer": _PEER, "card": _CARD},
-                self._profile_tool,
-            ),
-            VendorTool(
-                "honcho_search",
-                "Search what was said in all conversations with the user; returns excerpts, without a model.",
-                {"query": _SEARCH_QUERY, "max_tokens": _MAX_TOKENS, "peer": _PEER},
-                self._search_tool,
-                ("query",),
-            ),
-            VendorTool(
-                "honcho_context",
-                "Everything that Honcho has about this conversation: summary, what it believes, card, last messages.",
-                {"peer": _PEER},
-                self._context_tool,
-            ),
-            VendorTool(
-                "honcho_reasoning",
-                "Ask Honcho's model a question about the user. Takes seconds and costs tokens at the server.",
-                {"query": _QUESTION, "reasoning_level": _REASONING_LEVEL, "peer": _PEER},
-                self._reasoning_tool,
-                ("query",),
-            ),
-            VendorTool(
-                "honcho_conclude",
-                "Store a lasting conclusion about the user, list conclusions, or delete one. Pass exactly one of"
-                " conclusion, delete_id and list.",
-                {**_CONCLUDE, "peer": _PEER},
-                self._conclude_tool,
-            ),
-        )
-
+    @tool(
+        "honcho_profile",
+        "Read the card of key facts that Honcho keeps about the user, or replace it.",
+        peer=_PEER,
+        card=_CARD,
+    )
     def _profile_tool(self, args: JsonObject, session_id: str) -> JsonObject:
         observer, observed = self._view(args)
         if "card" in args:
@@ -198,6 +159,14 @@ class HonchoVendor(Vendor):
         card = self._client.get_card(observer, observed)
         return {"card": card} if card else {"card": [], "hint": "No card yet: Honcho writes it as it learns."}
 
+    @tool(
+        "honcho_search",
+        "Search what was said in all conversations with the user; returns excerpts, without a model.",
+        ("query",),
+        query=text("What to look for."),
+        max_tokens=integer(100, 2_000, 800),
+        peer=_PEER,
+    )
     def _search_tool(self, args: JsonObject, session_id: str) -> JsonObject:
         observed = self._view(args)[1]
         authors = self._names.both if observed == self._names.user else (observed,)
@@ -211,6 +180,11 @@ class HonchoVendor(Vendor):
             results.append(self._excerpt(row, text))
         return {"results": results, "count": len(results)}
 
+    @tool(
+        "honcho_context",
+        "Everything that Honcho has about this conversation: summary, what it believes, card, last messages.",
+        peer=_PEER,
+    )
     def _context_tool(self, args: JsonObject, session_id: str) -> JsonObject:
         observer, observed = self._view(args)
         context = self._client.get_session_context(self._names.session(session_id), observer, observed, tokens=2_000)
@@ -225,11 +199,29 @@ class HonchoVendor(Vendor):
             ],
         }
 
+    @tool(
+        "honcho_reasoning",
+        "Ask Honcho's model a question about the user. Takes seconds and costs tokens at the server.",
+        ("query",),
+        query=text("The question, in plain words."),
+        reasoning_level=_REASONING_LEVEL,
+        peer=_PEER,
+    )
     def _reasoning_tool(self, args: JsonObject, session_id: str) -> JsonObject:
         observer, observed = self._view(args)
         answer = self._client.chat(args["query"], observer, observed, args["reasoning_level"], self.timeout)
         return {"result": answer} if answer else {"result": "", "hint": "Honcho knows nothing about this yet."}
 
+    @tool(
+        "honcho_conclude",
+        "Store a lasting conclusion about the user, list conclusions, or delete one. Pass exactly one of"
+        " conclusion, delete_id and list.",
+        conclusion=text("A fact to store."),
+        delete_id=text("The id of a conclusion to delete."),
+        list={"type": "boolean", "description": "True: list conclusions with their ids."},
+        query=text("With list: only those nearest to this."),
+        peer=_PEER,
+    )
     def _conclude_tool(self, args: JsonObject, session_id: str) -> JsonObject:
         observer, observed = self._view(args)
         wanted = [name for name in ("conclusion", "delete_id", "list") if args.get(name)]

@@ -36,20 +36,13 @@ from memoranda.external.vendors.provider import VendorProvider
 from memoranda.external.vendors.scope import VendorScope
 from memoranda.external.vendors.sent_record import SentItem
 from memoranda.external.vendors.texts import RecalledItem, clean_text
-from memoranda.external.vendors.vendor import (
-    Delegation,
-    Delivery,
-    MemoryWrite,
-    Turn,
-    Vendor,
-    VendorTool,
-)
+from memoranda.external.vendors.vendor import Delegation, Delivery, MemoryWrite, Turn, Vendor, integer, text, tool
 from memoranda.support.durable_files import make_private_directory
 from memoranda.support.shorten import shorten_middle
 
 _MEMORY_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _PROFILE_LIMIT = 100
-_ID = {"type": "string", "description": "The id of a memory, as mem0_search shows it."}
+_ID = text("The id of a memory, as mem0_search shows it.")
 
 # Two of them are less than 8,192 tokens, the limit of OpenAI's embedders, in most languages.
 _MAX_MESSAGE_CHARS = 8_000
@@ -111,60 +104,6 @@ class Mem0Vendor(Vendor):
         messages = [{"role": "user", "content": task}, {"role": "assistant", "content": result}]
         return self._deliver(delegation, "delegation", messages, infer=self.settings["infer"])
 
-    def tools(self) -> tuple[VendorTool, ...]:
-        return (
-            VendorTool("mem0_profile", "Show everything that Mem0 remembers about the user.", {}, self._profile_tool),
-            VendorTool(
-                "mem0_search",
-                "Search Mem0 for what was said before, by meaning.",
-                {
-                    "query": {"type": "string", "description": "What to look for."},
-                    "top_k": {
-                        "type": "integer",
-                        "description": "Maximum number of results.",
-                        "minimum": 1,
-                        "maximum": 50,
-                        "default": 10,
-                    },
-                    "rerank": {"type": "boolean", "description": "Order the results more carefully, which is slower."},
-                },
-                self._search_tool,
-                required=("query",),
-            ),
-            VendorTool(
-                "mem0_conclude",
-                "Store a conclusion about the user in Mem0, word for word.",
-                {"conclusion": {"type": "string", "description": "One fact that stays true."}},
-                lambda args, session_id: self._remember(args["conclusion"], session_id),
-                required=("conclusion",),
-                writes=True,
-            ),
-            VendorTool(
-                "mem0_add",
-                "Store a text in Mem0, word for word.",
-                {"content": {"type": "string", "description": "The text."}},
-                lambda args, session_id: self._remember(args["content"], session_id),
-                required=("content",),
-                writes=True,
-            ),
-            VendorTool(
-                "mem0_update",
-                "Replace the text of a memory in Mem0.",
-                {"memory_id": _ID, "text": {"type": "string", "description": "The new text."}},
-                self._update_tool,
-                required=("memory_id", "text"),
-                writes=True,
-            ),
-            VendorTool(
-                "mem0_delete",
-                "Delete a memory in Mem0.",
-                {"memory_id": _ID},
-                self._delete_tool,
-                required=("memory_id",),
-                writes=True,
-            ),
-        )
-
     def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
         items = self.sent.of_sessions(session_ids)
         # The record has the ids that Mem0 reported; the metadata finds what it did not report.
@@ -218,9 +157,9 @@ class Mem0Vendor(Vendor):
         for memory in self._client.find_by_metadata(self._user_id, ENTRY, write.old_entry_id, write.old_text):
             self._client.delete(memory.id)
 
-    def _remember(self, text: str, session_id: str) -> dict[str, str]:
+    def _remember(self, fact: str, session_id: str) -> dict[str, str]:
         delivery = Delivery(uuid.uuid4().hex, 1, time.time(), session_id)
-        ids = self._deliver(delivery, "tool", [{"role": "user", "content": text}], infer=False)
+        ids = self._deliver(delivery, "tool", [{"role": "user", "content": fact}], infer=False)
         self.sent.add("tool", delivery.key, ids, session_id)
         return {"result": "Stored in Mem0."}
 
@@ -229,24 +168,56 @@ class Mem0Vendor(Vendor):
         score = self.settings["min_score"]
         return self._client.search(query, self._user_id, limit, min_score=score, rerank=chosen, timeout=timeout)
 
+    @tool("mem0_profile", "Show everything that Mem0 remembers about the user.")
     def _profile_tool(self, args: dict[str, Any], session_id: str) -> Any:
         memories = sorted(self._client.memories(self._user_id, _PROFILE_LIMIT), key=lambda memory: memory.time or "")
         if not memories:
             return {"result": "Mem0 remembers nothing about the user yet."}
         return {"memories": [_shown(memory) for memory in memories], "count": len(memories)}
 
+    @tool(
+        "mem0_search",
+        "Search Mem0 for what was said before, by meaning.",
+        ("query",),
+        query=text("What to look for."),
+        top_k=integer(1, 50, 10, description="Maximum number of results."),
+        rerank={"type": "boolean", "description": "Order the results more carefully, which is slower."},
+    )
     def _search_tool(self, args: dict[str, Any], session_id: str) -> Any:
         found = self._find(args["query"], args["top_k"], args.get("rerank"), self.timeout)
         if not found:
             return {"result": "No relevant memories found."}
         return {"results": [{**_shown(memory), "score": memory.score} for memory in found], "count": len(found)}
 
+    @tool(
+        "mem0_conclude",
+        "Store a conclusion about the user in Mem0, word for word.",
+        ("conclusion",),
+        writes=True,
+        conclusion=text("One fact that stays true."),
+    )
+    def _conclude_tool(self, args: dict[str, Any], session_id: str) -> Any:
+        return self._remember(args["conclusion"], session_id)
+
+    @tool("mem0_add", "Store a text in Mem0, word for word.", ("content",), writes=True, content=text("The text."))
+    def _add_tool(self, args: dict[str, Any], session_id: str) -> Any:
+        return self._remember(args["content"], session_id)
+
+    @tool(
+        "mem0_update",
+        "Replace the text of a memory in Mem0.",
+        ("memory_id", "text"),
+        writes=True,
+        memory_id=_ID,
+        text=text("The new text."),
+    )
     def _update_tool(self, args: dict[str, Any], session_id: str) -> Any:
         if self._own_memory(args["memory_id"]) is None:
             return _unknown(args["memory_id"])
         self._client.update(args["memory_id"], args["text"])
         return {"result": "Updated in Mem0."}
 
+    @tool("mem0_delete", "Delete a memory in Mem0.", ("memory_id",), writes=True, memory_id=_ID)
     def _delete_tool(self, args: dict[str, Any], session_id: str) -> Any:
         if self._own_memory(args["memory_id"]) is None or not self._client.delete(args["memory_id"]):
             return _unknown(args["memory_id"])
@@ -261,8 +232,6 @@ class Mem0Vendor(Vendor):
 
 
 class Mem0Provider(VendorProvider):
-    """Mem0 as an external memory."""
-
     vendor_class = Mem0Vendor
 
     def backup_paths(self) -> list[str]:

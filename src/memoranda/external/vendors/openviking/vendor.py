@@ -42,7 +42,9 @@ from memoranda.external.vendors.vendor import (
     ToolArgumentError,
     Turn,
     Vendor,
-    VendorTool,
+    integer,
+    text,
+    tool,
 )
 from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.json_object import parse_object
@@ -57,7 +59,7 @@ _ABSTRACT_CHARS = 600
 _LEVELS: dict[str, Level] = {"abstract": "abstract", "overview": "overview", "full": "read"}
 _BAD_REQUEST = 400
 _MAX_WAIT = 300
-_URI = {"type": "string", "description": "A viking:// address, as viking_search and viking_browse return it."}
+_URI = text("A viking:// address, as viking_search and viking_browse return it.")
 
 
 _MAX_TEXT_CHARS = 20_000
@@ -156,90 +158,20 @@ class OpenVikingVendor(Vendor):
         self.sent.add("session", end.session_id, name, end.session_id)
         _archive_session(self._client, name, end.messages, self._peer)
 
-    def tools(self) -> list[VendorTool]:
-        return [*self._reading_tools(), *self._writing_tools()]
-
-    def _reading_tools(self) -> list[VendorTool]:
-        return [
-            VendorTool(
-                "viking_search",
-                "Search memories and resources in OpenViking by meaning. Returns addresses with a short text each; "
-                "viking_read gives the whole of one.",
-                {
-                    "query": {"type": "string", "description": "What to look for."},
-                    "mode": {
-                        "type": "string",
-                        "enum": ["auto", "fast", "deep"],
-                        "default": "auto",
-                        "description": "deep lets the server's model plan the search, which is slower.",
-                    },
-                    "scope": {"type": "string", "description": "Only search below this viking:// directory."},
-                    "limit": {"type": "integer", "minimum": 1, "maximum": 50, "default": 10},
-                },
-                self._search_tool,
-                ("query",),
-            ),
-            VendorTool(
-                "viking_read",
-                "Read files or directories of OpenViking: an abstract, an overview, or all of it.",
-                {
-                    "uri": _URI,
-                    "uris": {"type": "array", "items": {"type": "string"}, "description": "Up to three addresses."},
-                    "level": {"type": "string", "enum": list(_LEVELS), "default": "full"},
-                },
-                self._read_tool,
-            ),
-            VendorTool(
-                "viking_browse",
-                "List what is in OpenViking: a directory (list), everything below it (tree), or one entry (stat).",
-                {
-                    "action": {"type": "string", "enum": ["tree", "list", "stat"]},
-                    "path": {"type": "string", "description": "A viking:// address; your own memories if left out."},
-                },
-                self._browse_tool,
-                ("action",),
-            ),
-        ]
-
-    def _writing_tools(self) -> list[VendorTool]:
-        return [
-            VendorTool(
-                "viking_remember",
-                "Store one memory in OpenViking. It can be found within seconds.",
-                {
-                    "content": {"type": "string", "description": "The memory, as a statement that stands alone."},
-                    "category": {"type": "string", "enum": list(CATEGORIES), "default": "preference"},
-                },
-                self._remember_tool,
-                ("content",),
-                writes=True,
-            ),
-            VendorTool(
-                "viking_forget",
-                "Delete one memory of OpenViking for good.",
-                {"uri": _URI},
-                self._forget_tool,
-                ("uri",),
-                writes=True,
-            ),
-            VendorTool(
-                "viking_add_resource",
-                "Have the OpenViking server fetch a document or a repository from the web and index it.",
-                {
-                    "url": {"type": "string", "description": "An http:// or https:// address that the server fetches."},
-                    "reason": {"type": "string", "description": "Why it is worth keeping."},
-                    "to": {"type": "string", "description": "The viking:// address for it; not together with parent."},
-                    "parent": {"type": "string", "description": "The viking:// directory for it."},
-                    "instruction": {"type": "string", "description": "What to pay attention to when it is read."},
-                    "wait": {"type": "boolean", "default": False, "description": "Return when it can be found."},
-                    "timeout": {"type": "number", "minimum": 1, "maximum": _MAX_WAIT, "default": 60},
-                },
-                self._add_resource_tool,
-                ("url",),
-                writes=True,
-            ),
-        ]
-
+    @tool(
+        "viking_search",
+        "Search memories and resources in OpenViking by meaning. Returns addresses with a short text each; "
+        "viking_read gives the whole of one.",
+        ("query",),
+        query=text("What to look for."),
+        mode=text(
+            "deep lets the server's model plan the search, which is slower.",
+            enum=["auto", "fast", "deep"],
+            default="auto",
+        ),
+        scope=text("Only search below this viking:// directory."),
+        limit=integer(1, 50, 10),
+    )
     def _search_tool(self, args: JsonObject, session_id: str) -> JsonObject:
         uris = self.uris()
         targets = [uris.memories, uris.resources, SHARED_RESOURCES]
@@ -259,6 +191,13 @@ class OpenVikingVendor(Vendor):
         ]
         return {"results": results, "total": len(results)}
 
+    @tool(
+        "viking_read",
+        "Read files or directories of OpenViking: an abstract, an overview, or all of it.",
+        uri=_URI,
+        uris={"type": "array", "items": {"type": "string"}, "description": "Up to three addresses."},
+        level={"type": "string", "enum": list(_LEVELS), "default": "full"},
+    )
     def _read_tool(self, args: JsonObject, session_id: str) -> JsonObject:
         wanted = ([args["uri"]] if args.get("uri") else []) + list(args.get("uris") or ())
         if not 0 < len(wanted) <= _MAX_URIS:
@@ -268,6 +207,13 @@ class OpenVikingVendor(Vendor):
         found = [self._read_one(uris.resolve(uri), level, limit) for uri in wanted]
         return found[0] if len(found) == 1 else {"results": found}
 
+    @tool(
+        "viking_browse",
+        "List what is in OpenViking: a directory (list), everything below it (tree), or one entry (stat).",
+        ("action",),
+        action={"type": "string", "enum": ["tree", "list", "stat"]},
+        path=text("A viking:// address; your own memories if left out."),
+    )
     def _browse_tool(self, args: JsonObject, session_id: str) -> JsonObject:
         uris = self.uris()
         uri = uris.resolve(args.get("path") or uris.memories)
@@ -285,12 +231,21 @@ class OpenVikingVendor(Vendor):
         ]
         return {"uri": uri, "entries": shown}
 
+    @tool(
+        "viking_remember",
+        "Store one memory in OpenViking. It can be found within seconds.",
+        ("content",),
+        writes=True,
+        content=text("The memory, as a statement that stands alone."),
+        category={"type": "string", "enum": list(CATEGORIES), "default": "preference"},
+    )
     def _remember_tool(self, args: JsonObject, session_id: str) -> JsonObject:
         content = args["content"].strip()
         uri = self._client.write(self.uris().memory(args["category"], content), content)
         self._record("memory", uri, session_id)
         return {"status": "stored", "uri": uri}
 
+    @tool("viking_forget", "Delete one memory of OpenViking for good.", ("uri",), writes=True, uri=_URI)
     def _forget_tool(self, args: JsonObject, session_id: str) -> JsonObject:
         uri = self.uris().resolve_memory_file(args["uri"])
         # Deleting a file that does not exist succeeds at the server, so a wrong address would go unnoticed.
@@ -298,6 +253,19 @@ class OpenVikingVendor(Vendor):
         self._client.delete(uri)
         return {"status": "deleted", "uri": uri}
 
+    @tool(
+        "viking_add_resource",
+        "Have the OpenViking server fetch a document or a repository from the web and index it.",
+        ("url",),
+        writes=True,
+        url=text("An http:// or https:// address that the server fetches."),
+        reason=text("Why it is worth keeping."),
+        to=text("The viking:// address for it; not together with parent."),
+        parent=text("The viking:// directory for it."),
+        instruction=text("What to pay attention to when it is read."),
+        wait={"type": "boolean", "default": False, "description": "Return when it can be found."},
+        timeout={"type": "number", "minimum": 1, "maximum": _MAX_WAIT, "default": 60},
+    )
     def _add_resource_tool(self, args: JsonObject, session_id: str) -> JsonObject:
         url = args["url"].strip()
         if not url.startswith(("http://", "https://")):
@@ -326,15 +294,16 @@ class OpenVikingVendor(Vendor):
 
     def _read_one(self, uri: str, level: str, max_chars: int) -> JsonObject:
         try:
-            text = self._client.read(uri, _LEVELS[level])
+            content = self._client.read(uri, _LEVELS[level])
         except PermanentProviderError as error:
             if error.status == NOT_FOUND:
                 raise ToolArgumentError(f"There is nothing at {uri}.") from error
             if error.status != _BAD_REQUEST:
                 raise
             # Only directories have an overview, and only files can be read in full.
-            text = self._client.read(uri, "read" if level != "full" else "overview")
-        return {"uri": uri, "level": level, "content": shorten_end(text, max_chars), "truncated": len(text) > max_chars}
+            content = self._client.read(uri, "read" if level != "full" else "overview")
+        shown = shorten_end(content, max_chars)
+        return {"uri": uri, "level": level, "content": shown, "truncated": len(content) > max_chars}
 
     def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
         uris, deleted, remaining = self.uris(), [], []
@@ -373,8 +342,6 @@ def _peer_of(scope: VendorScope, settings: Mapping[str, Any]) -> str:
 
 
 class OpenVikingProvider(VendorProvider):
-    """OpenViking as an external memory."""
-
     vendor_class = OpenVikingVendor
 
 
@@ -418,8 +385,8 @@ def _message_specs(messages: Sequence[Message], peer: str) -> Iterator[JsonObjec
         role = message.get("role")
         if role not in ("user", "assistant"):
             continue
-        text = shorten_end(plain_text(message.get("content")).strip(), _MAX_TEXT_CHARS)
-        parts: list[JsonObject] = [{"type": "text", "text": text}] if text else []
+        words = shorten_end(plain_text(message.get("content")).strip(), _MAX_TEXT_CHARS)
+        parts: list[JsonObject] = [{"type": "text", "text": words}] if words else []
         if role == "assistant":
             parts += _tool_parts(message.get("tool_calls"), outputs)
         if parts:
@@ -444,8 +411,8 @@ def _tool_parts(calls: Any, outputs: Mapping[Any, str]) -> Iterator[JsonObject]:
         }
 
 
-def _arguments(text: Any) -> JsonObject:
-    return text if isinstance(text, dict) else parse_object(text) or {}
+def _arguments(value: Any) -> JsonObject:
+    return value if isinstance(value, dict) else parse_object(value) or {}
 
 
 def _create(client: OpenVikingClient, session_id: str, peer: str) -> int:

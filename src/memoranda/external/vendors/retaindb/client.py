@@ -142,11 +142,9 @@ class RetainDBClient:
         return self._results(self._http.post("/v1/context/query", body, retry_safe=True))
 
     def profile(self) -> list[RetainedMemory]:
-        """The memories of the user."""
         return self._list(f"/v1/memory/profile/{quote(self._user_id, safe='')}")
 
     def session(self, session_id: str) -> list[RetainedMemory]:
-        """The memories of a session."""
         return self._list(f"/v1/memory/session/{quote(session_id, safe='')}")
 
     def owns(self, memory_id: str) -> bool:

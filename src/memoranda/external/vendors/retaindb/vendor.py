@@ -36,7 +36,9 @@ from memoranda.external.vendors.vendor import (
     ToolArgumentError,
     Turn,
     Vendor,
-    VendorTool,
+    integer,
+    text,
+    tool,
 )
 
 FILE = "file"
@@ -47,8 +49,8 @@ _INGEST_SECONDS = 60.0
 _TEXT_TYPES = ("text/", "application/json", "application/xml", "application/x-yaml", "application/javascript")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
-_QUERY = {"query": {"type": "string", "description": "What to look for."}}
-_FILE_ID = {"file_id": {"type": "string", "description": "The id of a file, as retaindb_list_files shows it."}}
+_QUERY = text("What to look for.")
+_FILE_ID = text("The id of a file, as retaindb_list_files shows it.")
 _MEMORY_TYPES = ("factual", "preference", "goal", "instruction", "event", "opinion")
 _SCOPES = ("USER", "PROJECT", "ORG")
 _MAX_FILES = 200
@@ -245,112 +247,64 @@ class RetainDBVendor(Vendor):
     def store_delegation(self, delegation: Delegation) -> str:
         return self._ingest(delegation, f"Delegated task: {delegation.task}", delegation.result)
 
-    def tools(self) -> tuple[VendorTool, ...]:
-        return (*self._memory_tools(), *self._file_tools())
-
-    def _memory_tools(self) -> tuple[VendorTool, ...]:
-        top_k = {"type": "integer", "description": "Maximum number of results.", "minimum": 1, "maximum": 20}
-        kind = {"type": "string", "description": "What it is.", "enum": list(_MEMORY_TYPES), "default": "factual"}
-        importance = {"type": "number", "description": "From 0 to 1.", "minimum": 0, "maximum": 1, "default": 0.7}
-        memory_id = {"type": "string", "description": "The id of a memory, as retaindb_search shows it."}
-        content = {"type": "string", "description": "One thing that stays true."}
-        return (
-            VendorTool("retaindb_profile", "Show what RetainDB knows about the user.", {}, self._profile_tool),
-            VendorTool(
-                "retaindb_search",
-                "Search RetainDB's memories of past conversations.",
-                {**_QUERY, "top_k": {**top_k, "default": 8}},
-                lambda args, session_id: _found(self._client.search(args["query"], args["top_k"])),
-                required=("query",),
-            ),
-            VendorTool(
-                "retaindb_context",
-                "Get what RetainDB has about a task, from memories and files.",
-                _QUERY,
-                lambda args, session_id: _found(self._client.context(args["query"])),
-                required=("query",),
-            ),
-            VendorTool(
-                "retaindb_remember",
-                "Store a memory in RetainDB.",
-                {"content": content, "memory_type": kind, "importance": importance},
-                self._store_tool,
-                required=("content",),
-                writes=True,
-            ),
-            VendorTool(
-                "retaindb_forget",
-                "Delete a memory in RetainDB.",
-                {"memory_id": memory_id},
-                self._forget_tool,
-                required=("memory_id",),
-                writes=True,
-            ),
-        )
-
-    def _file_tools(self) -> tuple[VendorTool, ...]:
-        upload: dict[str, dict[str, Any]] = {
-            "local_path": {"type": "string", "description": "A file on this machine."},
-            "remote_path": {"type": "string", "description": "Its path in RetainDB; else its name."},
-            "scope": {"type": "string", "description": "Who may see it.", "enum": list(_SCOPES), "default": "USER"},
-            "ingest": {"type": "boolean", "description": "Also extract memories from it.", "default": False},
-        }
-        listing: dict[str, dict[str, Any]] = {
-            "prefix": {"type": "string", "description": "Only paths that begin with this.", "default": ""},
-            "limit": {"type": "integer", "minimum": 1, "maximum": _MAX_FILES, "default": 50},
-        }
-        return (
-            VendorTool(
-                "retaindb_upload_file",
-                "Store a file in RetainDB; not one with credentials.",
-                upload,
-                self._upload_tool,
-                required=("local_path",),
-                writes=True,
-            ),
-            VendorTool("retaindb_list_files", "List the user's files in RetainDB.", listing, self._list_files_tool),
-            VendorTool(
-                "retaindb_read_file",
-                "Read a text file in RetainDB.",
-                _FILE_ID,
-                lambda args, session_id: self._files.read(args["file_id"]),
-                required=("file_id",),
-            ),
-            VendorTool(
-                "retaindb_ingest_file",
-                "Extract memories from a file in RetainDB.",
-                _FILE_ID,
-                lambda args, session_id: _ingested(self._files.ingest(args["file_id"], self._project)),
-                required=("file_id",),
-                writes=True,
-            ),
-            VendorTool(
-                "retaindb_delete_file",
-                "Delete a file in RetainDB.",
-                _FILE_ID,
-                self._delete_file_tool,
-                required=("file_id",),
-                writes=True,
-            ),
-        )
-
+    @tool("retaindb_profile", "Show what RetainDB knows about the user.")
     def _profile_tool(self, args: dict[str, Any], session_id: str) -> Any:
         return _found(self._client.profile())
 
+    @tool(
+        "retaindb_search",
+        "Search RetainDB's memories of past conversations.",
+        ("query",),
+        query=_QUERY,
+        top_k=integer(1, 20, 8, description="Maximum number of results."),
+    )
+    def _search_tool(self, args: dict[str, Any], session_id: str) -> Any:
+        return _found(self._client.search(args["query"], args["top_k"]))
+
+    @tool("retaindb_context", "Get what RetainDB has about a task, from memories and files.", ("query",), query=_QUERY)
+    def _context_tool(self, args: dict[str, Any], session_id: str) -> Any:
+        return _found(self._client.context(args["query"]))
+
+    @tool(
+        "retaindb_remember",
+        "Store a memory in RetainDB.",
+        ("content",),
+        writes=True,
+        content=text("One thing that stays true."),
+        memory_type=text("What it is.", enum=list(_MEMORY_TYPES), default="factual"),
+        importance={"type": "number", "description": "From 0 to 1.", "minimum": 0, "maximum": 1, "default": 0.7},
+    )
     def _store_tool(self, args: dict[str, Any], session_id: str) -> Any:
-        text, key = clean_text(args["content"]), str(uuid.uuid4())
-        memory_id = self._client.write(text, args["memory_type"], session_id, key, time.time(), args["importance"])
+        fact, key = clean_text(args["content"]), str(uuid.uuid4())
+        memory_id = self._client.write(fact, args["memory_type"], session_id, key, time.time(), args["importance"])
         if memory_id is None:
             return {"error": "RetainDB considers this text to be noise, and has not stored it. Write a whole sentence."}
         self.sent.add("tool", key, memory_id, session_id)
         return {"result": "Stored in RetainDB.", "memory_id": memory_id}
 
+    @tool(
+        "retaindb_forget",
+        "Delete a memory in RetainDB.",
+        ("memory_id",),
+        writes=True,
+        memory_id=text("The id of a memory, as retaindb_search shows it."),
+    )
     def _forget_tool(self, args: dict[str, Any], session_id: str) -> Any:
         # An id alone is no permission to delete what belongs to another user.
         if not self._client.owns(args["memory_id"]) or not self._client.delete(args["memory_id"]):
             return {"error": "The user has no memory with this id; retaindb_search shows ids."}
         return {"result": "Deleted from RetainDB."}
 
+    @tool(
+        "retaindb_upload_file",
+        "Store a file in RetainDB; not one with credentials.",
+        ("local_path",),
+        writes=True,
+        local_path=text("A file on this machine."),
+        remote_path=text("Its path in RetainDB; else its name."),
+        scope=text("Who may see it.", enum=list(_SCOPES), default="USER"),
+        ingest={"type": "boolean", "description": "Also extract memories from it.", "default": False},
+    )
     def _upload_tool(self, args: dict[str, Any], session_id: str) -> Any:
         file = self._files.upload(args["local_path"], args.get("remote_path", ""), args["scope"])
         self.sent.add(FILE, str(file["id"]), str(file["id"]), session_id)
@@ -358,10 +312,27 @@ class RetainDBVendor(Vendor):
             file["ingested"] = _ingested(self._files.ingest(str(file["id"]), self._project))
         return {"file": file}
 
+    @tool(
+        "retaindb_list_files",
+        "List the user's files in RetainDB.",
+        prefix=text("Only paths that begin with this.", default=""),
+        limit=integer(1, _MAX_FILES, 50),
+    )
     def _list_files_tool(self, args: dict[str, Any], session_id: str) -> Any:
         files = self._files.list(args["prefix"], args["limit"])
         return {"files": files, "count": len(files)}
 
+    @tool("retaindb_read_file", "Read a text file in RetainDB.", ("file_id",), file_id=_FILE_ID)
+    def _read_file_tool(self, args: dict[str, Any], session_id: str) -> Any:
+        return self._files.read(args["file_id"])
+
+    @tool(
+        "retaindb_ingest_file", "Extract memories from a file in RetainDB.", ("file_id",), writes=True, file_id=_FILE_ID
+    )
+    def _ingest_file_tool(self, args: dict[str, Any], session_id: str) -> Any:
+        return _ingested(self._files.ingest(args["file_id"], self._project))
+
+    @tool("retaindb_delete_file", "Delete a file in RetainDB.", ("file_id",), writes=True, file_id=_FILE_ID)
     def _delete_file_tool(self, args: dict[str, Any], session_id: str) -> Any:
         self._files.delete(args["file_id"])
         return {"result": "Deleted from RetainDB."}
@@ -423,8 +394,6 @@ class RetainDBVendor(Vendor):
 
 
 class RetainDBProvider(VendorProvider):
-    """RetainDB as an external memory."""
-
     vendor_class = RetainDBVendor
 
 

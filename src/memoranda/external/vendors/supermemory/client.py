@@ -107,7 +107,6 @@ def _recalled(entry: Mapping[str, Any]) -> RecalledItem:
 
 
 def document_id(answer: object) -> str:
-    """The id of a stored document."""
     return str(confirmed(answer, "Supermemory", "id"))
 
 
@@ -211,7 +210,6 @@ class NamespaceClient:
             self._delete(f"{_namespace(container)}/document", {"ids": group})
 
     def delete_container(self, container: str) -> None:
-        """Delete everything in a container."""
         self._delete(_namespace(container), None)
 
     def _is_stored(self, container: str, document: str) -> bool:

@@ -6,7 +6,8 @@ The tools have the names and the arguments that models and users know.
 import logging
 import time
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from memoranda.errors import PermanentProviderError, ProviderError
@@ -34,6 +35,9 @@ from memoranda.external.vendors.vendor import (
     Vendor,
     VendorTool,
     digest,
+    integer,
+    text,
+    tool,
 )
 from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.tool import JsonObject
@@ -49,25 +53,9 @@ _TOOLS = (
     "supermemory_store for what should be remembered, and supermemory_forget for what is wrong or outdated."
 )
 
-_STORE_TOOL = "Store a fact, a preference or a decision in long-term memory."
-_SEARCH_TOOL = "Search long-term memory by meaning."
-_FORGET_TOOL = "Remove one memory: the one with this id, or the one that matches the query best."
-_PROFILE_TOOL = "What long-term memory knows about the user: lasting facts and recent ones."
-_CONTENT = "What to remember, in full sentences."
-_METADATA = "Labels: names with texts, numbers or true and false."
-_QUERY = "What to search for."
-_LIMIT_TEXT = "Maximum number of results."
-_FORGET_ID = "The id of a memory, from supermemory_search."
-_FORGET_QUERY = "Words of the memory, if its id is not known."
-_PROFILE_QUERY = "Also search for this."
-_CONTAINER = "Which container to use; without it, the user's own."
-
-_TEXT: JsonObject = {"type": "string"}
-_LIMIT: JsonObject = {
-    "type": "integer", "minimum": 1, "maximum": 20, "default": 5, "description": _LIMIT_TEXT,
-}  # fmt: skip
 # A memory that matches less is not deleted by a query.
 _MIN_SIMILARITY = 0.5
+_TOOL_LIMIT = 5
 _MAX_CONTEXT_CHARS = 1_500
 _MAX_PROFILE_ITEMS = 10
 
@@ -163,33 +151,10 @@ class SupermemoryVendor(Vendor):
         self.sent.add("session", end.session_id, remote, end.session_id)
 
     def tools(self) -> Sequence[VendorTool]:
-        content, query = _described(_CONTENT), _described(_QUERY)
-        metadata = {"type": "object", "description": _METADATA}
-        which = {"id": _described(_FORGET_ID), "query": _described(_FORGET_QUERY)}
-        return (
-            self._tool(
-                "supermemory_store",
-                _STORE_TOOL,
-                {"content": content, "metadata": metadata},
-                self._store_tool,
-                required=("content",),
-                writes=True,
-            ),
-            self._tool(
-                "supermemory_search",
-                _SEARCH_TOOL,
-                {"query": query, "limit": _LIMIT},
-                self._search_tool,
-                required=("query",),
-            ),
-            self._tool("supermemory_forget", _FORGET_TOOL, which, self._forget_tool, writes=True),
-            self._tool(
-                "supermemory_profile",
-                _PROFILE_TOOL,
-                {"query": _described(_PROFILE_QUERY)},
-                self._profile_tool,
-            ),
-        )
+        if not self._containers:
+            return super().tools()
+        choice = text("Which container to use; without it, the user's own.", enum=list(self._containers))
+        return [replace(tool, properties={**tool.properties, "container_tag": choice}) for tool in super().tools()]
 
     def delete_sent(self, session_ids: Collection[str] | None) -> tuple[list[SentItem], list[str]]:
         client = self._choose_client()
@@ -261,20 +226,14 @@ class SupermemoryVendor(Vendor):
         """The document of an entry of curated memory; ids are unique across containers."""
         return f"entry-{digest(self._container, target, text.strip())}"
 
-    def _tool(
-        self,
-        name: str,
-        description: str,
-        properties: Mapping[str, JsonObject],
-        run: Callable[[JsonObject, str], Any],
-        *,
-        required: tuple[str, ...] = (),
-        writes: bool = False,
-    ) -> VendorTool:
-        choice = {**_TEXT, "enum": list(self._containers), "description": _CONTAINER}
-        more = {"container_tag": choice} if self._containers else {}
-        return VendorTool(name, description, {**properties, **more}, run, required, writes=writes)
-
+    @tool(
+        "supermemory_store",
+        "Store a fact, a preference or a decision in long-term memory.",
+        ("content",),
+        writes=True,
+        content=text("What to remember, in full sentences."),
+        metadata={"type": "object", "description": "Labels: names with texts, numbers or true and false."},
+    )
     def _store_tool(self, args: JsonObject, session_id: str) -> Any:
         metadata = {name: value for name, value in args.get("metadata", {}).items() if _is_plain(value)}
         container = args.get("container_tag", "")
@@ -284,9 +243,23 @@ class SupermemoryVendor(Vendor):
         self.sent.add(f"tool {container}".strip(), delivery.key, stored, session_id)
         return {"result": "Stored. Supermemory extracts memories in the background.", "id": stored}
 
+    @tool(
+        "supermemory_search",
+        "Search long-term memory by meaning.",
+        ("query",),
+        query=text("What to search for."),
+        limit=integer(1, 20, _TOOL_LIMIT, description="Maximum number of results."),
+    )
     def _search_tool(self, args: JsonObject, session_id: str) -> Any:
         return {"results": _listed(self._find(args["query"], args["limit"], args.get("container_tag", "")))}
 
+    @tool(
+        "supermemory_forget",
+        "Remove one memory: the one with this id, or the one that matches the query best.",
+        writes=True,
+        id=text("The id of a memory, from supermemory_search."),
+        query=text("Words of the memory, if its id is not known."),
+    )
     def _forget_tool(self, args: JsonObject, session_id: str) -> Any:
         container = args.get("container_tag", "")
         if memory_id := args.get("id", ""):
@@ -302,13 +275,18 @@ class SupermemoryVendor(Vendor):
             return {"error": f"The memory {found[0].id} could not be forgotten."}
         return {"result": "Forgotten.", "id": found[0].id, "content": found[0].text}
 
+    @tool(
+        "supermemory_profile",
+        "What long-term memory knows about the user: lasting facts and recent ones.",
+        query=text("Also search for this."),
+    )
     def _profile_tool(self, args: JsonObject, session_id: str) -> Any:
         container = args.get("container_tag", "")
         known = self._choose_client().profile(self._named(container), self.timeout)
         facts = [{"content": item.text, "kind": item.kind} for item in known]
         if not args.get("query"):
             return {"profile": facts}
-        return {"profile": facts, "results": _listed(self._find(args["query"], _LIMIT["default"], container))}
+        return {"profile": facts, "results": _listed(self._find(args["query"], _TOOL_LIMIT, container))}
 
     def _find(self, query: str, limit: int, container: str, mode: str = "") -> list[RecalledItem]:
         mode = mode or self.settings["search_mode"]
@@ -319,13 +297,7 @@ class SupermemoryVendor(Vendor):
 
 
 class SupermemoryProvider(VendorProvider):
-    """Supermemory as an external memory."""
-
     vendor_class = SupermemoryVendor
-
-
-def _described(description: str) -> JsonObject:
-    return {**_TEXT, "description": description}
 
 
 def _is_plain(value: object) -> bool:

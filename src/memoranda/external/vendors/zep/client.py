@@ -92,7 +92,6 @@ class ZepClient:
         return _row(self._post("threads", {"user_uuid": user_uuid}))
 
     def list_threads(self, user_uuid: str) -> Iterator[Row]:
-        """The threads of a user."""
         return self._pages("threads", {"user_uuid": user_uuid})
 
     def delete_thread(self, thread_uuid: str) -> bool:

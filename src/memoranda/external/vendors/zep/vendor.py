@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +11,7 @@ from memoranda.external.vendors.provider import VendorProvider
 from memoranda.external.vendors.scope import VendorScope
 from memoranda.external.vendors.sent_record import SentItem
 from memoranda.external.vendors.texts import SOURCE, RecalledItem, clean_text, missing_parts
-from memoranda.external.vendors.vendor import MemoryWrite, ToolArgumentError, Turn, Vendor, VendorTool
+from memoranda.external.vendors.vendor import MemoryWrite, ToolArgumentError, Turn, Vendor, integer, text, tool
 from memoranda.external.vendors.zep.client import (
     FIELDS,
     IDS,
@@ -32,20 +32,17 @@ from memoranda.support.tool import JsonObject
 # What a model asks for, and what Zep calls it.
 _SCOPES = {"facts": "edges", "observations": "observations", "entities": "nodes", "messages": "episodes"}
 _MAX_TEXT_CHARS = 1_200
-_QUERY: JsonObject = {"type": "string", "description": "What to look for."}
-_SCOPE: JsonObject = {
-    "type": "string",
-    "enum": list(_SCOPES),
-    "default": "facts",
-    "description": "facts, observations (patterns over time), entities, or messages as they were said.",
-}
-_LIMIT: JsonObject = {"type": "integer", "default": 10, "minimum": 1, "maximum": 50}
-_MAX_CHARS: JsonObject = {"type": "integer", "default": 3_000, "minimum": 200, "maximum": 10_000}
+_QUERY = text("What to look for.")
+_SCOPE = text(
+    "facts, observations (patterns over time), entities, or messages as they were said.",
+    enum=list(_SCOPES),
+    default="facts",
+)
 
 
 def _result(row: Row) -> JsonObject:
-    text = row.get("fact") or row.get("content") or row.get("summary") or row.get("name") or ""
-    result: JsonObject = {"id": row.get("uuid"), "text": shorten_end(str(text), _MAX_TEXT_CHARS)}
+    shown = row.get("fact") or row.get("content") or row.get("summary") or row.get("name") or ""
+    result: JsonObject = {"id": row.get("uuid"), "text": shorten_end(str(shown), _MAX_TEXT_CHARS)}
     time = row.get("valid_at") or row.get("reference_time") or row.get("created_at")
     result |= {"time": time} | ({"name": row["name"]} if row.get("name") and not row.get("fact") else {})
     if is_current(row):
@@ -141,46 +138,37 @@ class ZepVendor(Vendor):
         self.sent.add("entry", write.entry_id, episode, write.session_id)
         return episode
 
-    def tools(self) -> Sequence[VendorTool]:
-        content = {"type": "string", "description": "The fact, in a sentence."}
-        item_id = {"type": "string", "description": "The id of a fact or a message that zep_search returned."}
-        return (
-            VendorTool(
-                "zep_search",
-                "Search the graph of what is known about the user.",
-                {"query": _QUERY, "scope": _SCOPE, "limit": _LIMIT},
-                self._search_tool,
-                ("query",),
-            ),
-            VendorTool(
-                "zep_context",
-                "Get a summary of everything in the graph that matters for a question.",
-                {"query": _QUERY, "max_characters": _MAX_CHARS},
-                self._context_tool,
-                ("query",),
-            ),
-            VendorTool(
-                "zep_remember",
-                "Store a fact about the user; Zep adds it to the graph within seconds.",
-                {"content": content},
-                self._remember_tool,
-                ("content",),
-                writes=True,
-            ),
-            VendorTool(
-                "zep_forget", "Delete a fact or a message.", {"id": item_id}, self._forget_tool, ("id",), writes=True
-            ),
-        )
-
+    @tool(
+        "zep_search",
+        "Search the graph of what is known about the user.",
+        ("query",),
+        query=_QUERY,
+        scope=_SCOPE,
+        limit=integer(1, 50, 10),
+    )
     def _search_tool(self, args: JsonObject, session_id: str) -> JsonObject:
         user = self._directory.find_user()
         rows = self._client.search(user, _SCOPES[args["scope"]], args["query"], args["limit"]) if user else []
         return {"results": [_result(row) for row in rows], "count": len(rows)}
 
+    @tool(
+        "zep_context",
+        "Get a summary of everything in the graph that matters for a question.",
+        ("query",),
+        query=_QUERY,
+        max_characters=integer(200, 10_000, 3_000),
+    )
     def _context_tool(self, args: JsonObject, session_id: str) -> JsonObject:
         user = self._directory.find_user()
         return {"context": self._client.get_graph_context(user, args["query"], args["max_characters"]) if user else ""}
 
+    @tool(
+        "zep_remember",
+        "Store a fact about the user; Zep adds it to the graph within seconds.",
+        ("content",),
+        writes=True,
+        content=text("The fact, in a sentence."),
+    )
     def _remember_tool(self, args: JsonObject, session_id: str) -> JsonObject:
         content = clean_text(args["content"])
         if len(content) > MAX_EPISODE_CHARS:
@@ -196,6 +184,13 @@ class ZepVendor(Vendor):
         self.sent.add("episode", str(row.get("uuid")), str(row.get("uuid")), session_id)
         return {"result": "stored", "id": row.get("uuid")}
 
+    @tool(
+        "zep_forget",
+        "Delete a fact or a message.",
+        ("id",),
+        writes=True,
+        id=text("The id of a fact or a message that zep_search returned."),
+    )
     def _forget_tool(self, args: JsonObject, session_id: str) -> JsonObject:
         """Delete a fact or an episode, after reading it from the user's own graph."""
         try:
@@ -251,8 +246,6 @@ class ZepVendor(Vendor):
 
 
 class ZepProvider(VendorProvider):
-    """Zep as an external memory."""
-
     vendor_class = ZepVendor
 
 
