@@ -93,7 +93,6 @@ class ProviderQueue:
 
 
 def turn_job(session_id: str, question: str, answer: str, messages: object, key: str) -> NewJob:
-    """The job that delivers a turn."""
     args = {"user_content": question, "assistant_content": answer}
     facts = {"session_id": session_id} | ({} if messages is None else {"messages": messages})
     return NewJob("turn", session_id, args, facts, key)

@@ -251,8 +251,6 @@ class PendingCall:
 
 
 class GuardedProvider:
-    """Makes all calls of one provider."""
-
     def __init__(self, provider: object, name: str, health: HealthTracker, redactor: Redactor | None = None) -> None:
         self.provider = provider
         self.name = name

@@ -238,7 +238,6 @@ def find_entity(connection: Connection, name: str) -> KnownEntity | None:
 
 
 def known_keys(connection: Connection, names: list[str]) -> set[str]:
-    """The keys of the names that are known."""
     found: set[str] = set()
     for batch in _batches([key_of(name) for name in names]):
         marks = ", ".join("?" * len(batch))

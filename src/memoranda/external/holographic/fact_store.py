@@ -121,7 +121,6 @@ class Fact:
 
 
 def _fact_from_row(row: tuple[Any, ...], entities: tuple[str, ...]) -> Fact:
-    """The fact of a row with `_COLUMNS`."""
     tags = tuple(tag for tag in row[3].split(",") if tag)
     fact_id, content, category, _, trust, retrieved, helpful, created, updated, session, message, by, mirror_of = row
     origin = Provenance(session, message, by)
@@ -293,7 +292,6 @@ class FactStore:
         return before, self._changed(fact_id)
 
     def all_rows(self) -> list[SharedFact]:
-        """Every fact as it is stored."""
         return [fact for fact in self._shared.read_after(EVERYTHING).facts if fact.values is not None]
 
     def get(self, fact_id: int) -> Fact | None:
@@ -365,7 +363,6 @@ class FactStore:
         return self._redactor.text(content)[0]
 
     def _new_values(self, content: str) -> dict[str, Any]:
-        """The columns of a new fact."""
         now = self.clock()
         return EMPTY | {
             "content": content,

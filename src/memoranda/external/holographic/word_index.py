@@ -24,7 +24,6 @@ _NAME = re.compile(r"(?<=[^.?!:\"“] )(?!I\b)[A-Z][\w+#]*")
 
 
 def stems(words: str) -> frozenset[str]:
-    """The stems of the words in a text."""
     return frozenset(stem(word) for word in words.split())
 
 

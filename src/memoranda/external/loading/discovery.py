@@ -117,7 +117,6 @@ BUNDLED = (
 
 
 def discover(home: Path) -> dict[str, DiscoveredProvider]:
-    """All providers by name."""
     found: dict[str, DiscoveredProvider] = {}
     for provider in (*BUNDLED, *_installed_providers(), *_plugins_in(home)):
         first = found.setdefault(provider.name, provider)

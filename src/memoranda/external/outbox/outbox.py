@@ -512,7 +512,6 @@ class Outbox:
 
 
 def _head_values(provider: str, scope: str) -> tuple[str, ...]:
-    """The values of `_HEADS`."""
     return (provider, scope) * _HEADS.count(_WAITING)
 
 

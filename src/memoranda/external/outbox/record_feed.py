@@ -120,7 +120,6 @@ class RecordFeed:
             own.close()
 
     def everyone(self) -> SessionStore:
-        """The record for all users."""
         if self._opened is not None:
             return self._opened().scoped(Scope.everyone())
         with self._lock:

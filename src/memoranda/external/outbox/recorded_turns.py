@@ -89,7 +89,6 @@ def _begin_of(store: SessionStore, end: Message) -> int | None:
 
 
 def turn_key(session_id: str, first_message: int | None) -> str:
-    """The idempotency key of a turn."""
     return f"turn:{session_id}:{first_message}"
 
 

@@ -50,8 +50,6 @@ _SYSTEM_DIRECTORIES = {"proc", "sys", "dev"}
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A profile of a home."""
-
     name: str
     path: Path
     is_default: bool
@@ -102,11 +100,9 @@ class HermesHome:
         return dict(document) if isinstance(document, Mapping) else {}
 
     def profile_name(self) -> str:
-        """The name of the profile whose home this is."""
         return self._root.name if self._root.parent.name == "profiles" else DEFAULT_PROFILE
 
     def default_home(self) -> Path:
-        """The home of the default profile."""
         return self._root if self.profile_name() == DEFAULT_PROFILE else self._root.parent.parent
 
     def list_profiles(self) -> list[Profile]:

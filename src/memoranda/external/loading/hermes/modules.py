@@ -232,6 +232,5 @@ class SingletonSlot:
         return self._value
 
     def reset(self) -> None:
-        """Empty the slot."""
         with self._lock:
             self._value = None
