@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from starlette.middleware.errors import ServerErrorMiddleware
@@ -28,11 +27,10 @@ from memoranda.service.http.endpoint import (
     Endpoint,
     RenderProblem,
     RequestState,
-    authenticate,
     problem_response,
 )
 from memoranda.service.http.json_text import write_json
-from memoranda.service.http.mount import Mount, MountContext
+from memoranda.service.http.mount import Mount
 from memoranda.service.http.problems import Problem
 from memoranda.service.http.request_checks import check_request, request_id_of
 from memoranda.service.http.route import Route
@@ -161,8 +159,7 @@ def create_app(service: Service, mounts: Sequence[Mount] = (), *, own_routes: Se
     for mount in mounts:
         _add_endpoints(table, service, mount.routes, mount.render_problem)
         if mount.create_app is not None:
-            context = MountContext(service, service.workers, partial(authenticate, service, service.workers))
-            app = _DecodedPath(mount.create_app(context))
+            app = _DecodedPath(mount.create_app(service))
             mounted += [PrefixRoute(prefix, app=app, name=mount.name) for prefix in mount.prefixes]
             mounted += [PathRoute(path, app, name=mount.name) for path in mount.paths]
     others = Router(mounted, redirect_slashes=False, default=_answer_unknown_path)
@@ -178,7 +175,7 @@ def _add_endpoints(
     for route in routes:
         paths.setdefault(route.path, {})[route.method] = route
     for path, methods in paths.items():
-        table.add(path, Endpoint(service, service.workers, methods, render))
+        table.add(path, Endpoint(service, methods, render))
 
 
 class _Paths:

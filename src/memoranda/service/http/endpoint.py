@@ -25,7 +25,7 @@ from memoranda.service.http.request_checks import check_body_type, check_loopbac
 from memoranda.service.http.route import JSON, Answer, Call, LiveAnswer, Result, Route, Stream, WaitingAnswer
 from memoranda.service.http.service import Service
 from memoranda.service.http.shapes import read_query
-from memoranda.service.http.workers import CHECK_SECONDS, Workers
+from memoranda.service.http.workers import CHECK_SECONDS
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import InvalidArgumentsError, JsonObject
 
@@ -83,14 +83,10 @@ class Endpoint:
     """Answers the routes of one path."""
 
     def __init__(
-        self,
-        service: Service,
-        workers: Workers,
-        routes: Mapping[str, Route],
-        render_problem: RenderProblem | None = None,
+        self, service: Service, routes: Mapping[str, Route], render_problem: RenderProblem | None = None
     ) -> None:
         self._service = service
-        self._workers = workers
+        self._workers = service.workers
         self._routes = routes
         self._render_problem = render_problem
         self._allowed = ", ".join(sorted({*routes, *(["HEAD"] if "GET" in routes else [])}))
@@ -120,7 +116,7 @@ class Endpoint:
         headers = state.headers
         caller = OWNER
         if route.scope is not None:
-            caller = await authenticate(self._service, self._workers, headers, during_outage=route.during_outage)
+            caller = await authenticate(self._service, headers, during_outage=route.during_outage)
             state.key_id = caller.key_id
             self._spend(caller)
             caller.require(route.scope)
@@ -191,15 +187,13 @@ class Endpoint:
             return route.handler(call)
 
 
-async def authenticate(
-    service: Service, workers: Workers, headers: dict[str, str], *, during_outage: bool = False
-) -> Caller:
+async def authenticate(service: Service, headers: dict[str, str], *, during_outage: bool = False) -> Caller:
     """The caller of a request with these headers; raises Problem 401, and 403 or 421 for pages of other sites.
 
     With `during_outage`, a caller who was recognised lately is known while the database cannot be reached.
     """
     token = read_token(headers)
-    authenticator = service.authenticator
+    authenticator, workers = service.authenticator, service.workers
     caller = authenticator.cached(token)
     if caller is None and during_outage:
         try:

@@ -1,5 +1,6 @@
 """One route of the service as a value: what it needs, what it takes, what it answers, with an example of each."""
 
+import dataclasses
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import field
 from functools import cached_property
@@ -31,29 +32,19 @@ USER = Field(
 USER_HEADER = "x-memoranda-user"
 
 
+@dataclasses.dataclass(eq=False)
 class Call:
     """A checked request, as a handler receives it in a thread."""
 
-    def __init__(
-        self,
-        service: Service,
-        caller: Caller,
-        *,
-        path: Mapping[str, str],
-        query: JsonObject,
-        body: Any,
-        headers: Mapping[str, str],
-        request_id: str,
-    ) -> None:
-        self.service = service
-        self.caller = caller
-        self.path = path
-        self.query = query
-        self.body = body
-        self.headers = headers
-        self.request_id = request_id
-        self.token: str | None = None
-        """Identifies a request with an Idempotency-Key: the same request has the same token, another one another."""
+    service: Service
+    caller: Caller
+    path: Mapping[str, str]
+    query: JsonObject
+    body: Any
+    headers: Mapping[str, str]
+    request_id: str
+    token: str | None = None
+    """Identifies a request with an Idempotency-Key: the same request has the same token, another one another."""
 
     @cached_property
     def user(self) -> str | None:

@@ -19,8 +19,8 @@ from memoranda.integrations.mcp.server import McpServer
 from memoranda.integrations.mcp.streamable_http import PATH
 from memoranda.integrations.tool_host import ToolHost
 from memoranda.service.http.callers import Caller, read_token
-from memoranda.service.http.endpoint import STATE, RequestState
-from memoranda.service.http.mount import Mount, MountContext
+from memoranda.service.http.endpoint import STATE, RequestState, authenticate
+from memoranda.service.http.mount import Mount
 from memoranda.service.http.problems import Problem, problem_of
 from memoranda.service.http.rate_limit import RateLimit
 from memoranda.service.http.request_checks import check_headers
@@ -89,9 +89,8 @@ def remote_mcp_mount(public_url: str | None = None) -> Mount:
 class RemoteMcpApp:
     """The ASGI application of the mount."""
 
-    def __init__(self, context: MountContext, *, public_url: str | None) -> None:
-        self._context = context
-        service = context.service
+    def __init__(self, service: Service, *, public_url: str | None) -> None:
+        self._service = service
         self._public_url = public_url = service.memory.config.public_url if public_url is None else public_url
         self._tool_hosts = ToolHosts(service)
         self._endpoint = RemoteMcpEndpoint(frozenset({public_url} if public_url else ()), hide_home=service.hide_home)
@@ -100,14 +99,7 @@ class RemoteMcpApp:
         self._handlers: dict[str, tuple[tuple[str, ...], _Handler]] = {}
         if public_url:
             registrations = RateLimit(_REGISTRATIONS_PER_SECOND, _REGISTRATIONS_AT_ONCE)
-            oauth = OAuthEndpoints(
-                self._grants,
-                service.keys,
-                public_url,
-                workers=context.workers,
-                before_registration=registrations.spend,
-            )
-            self._handlers = oauth.handlers()
+            self._handlers = OAuthEndpoints(service, self._grants, public_url, registrations.spend).handlers()
         service.on_stop(self._stop)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -143,26 +135,26 @@ class RemoteMcpApp:
         caller = await self._identify(headers)
         state: RequestState = request.scope[STATE]
         state.route, state.key_id = PATH, caller.key_id
-        self._context.service.rate_limit.spend(caller.key_id)
+        self._service.rate_limit.spend(caller.key_id)
         if "read" not in caller.scopes:
             challenge = metadata.challenge(self._public_url, error="insufficient_scope")
             raise Problem(403, "forbidden", "This needs a key with the scope 'read'.", {"WWW-Authenticate": challenge})
-        mcp_caller = await self._context.workers.run(lambda: self._mcp_caller(request, caller))
+        mcp_caller = await self._service.workers.run(lambda: self._mcp_caller(request, caller))
         return await self._endpoint.answer(request, mcp_caller)
 
     async def _identify(self, headers: dict[str, str]) -> Caller:
         """The caller by an access token of ours or by an API key; raises Problem 401 that says where to get access."""
         token = read_token(headers)
         if token is None or not token.startswith(ACCESS_PREFIX):
-            return await self._context.authenticate(headers)
-        caller = await self._context.workers.run(lambda: self._caller_with_token(token))
+            return await authenticate(self._service, headers)
+        caller = await self._service.workers.run(lambda: self._caller_with_token(token))
         if caller is None:
             raise Problem(401, "wrong_token", "The access token is unknown, revoked or expired.")
         return caller
 
     def _caller_with_token(self, token: str) -> Caller | None:
         """The caller that an access token stands for: the key with which it was approved, with fewer scopes."""
-        service = self._context.service
+        service = self._service
         if not service.database.exists():
             return None
         grant = self._grants.find_access(token)
@@ -175,7 +167,7 @@ class RemoteMcpApp:
         return Caller(key.id, key.tenant, key.user, allowed)
 
     def _mcp_caller(self, request: Request, caller: Caller) -> McpCaller:
-        service = self._context.service
+        service = self._service
         user = caller.stored_user(request.query_params.get("user"), service.authenticator.read_tenants)
         read_only = "curate" not in caller.scopes
 
@@ -193,7 +185,7 @@ class RemoteMcpApp:
         if problem.status == 401:
             error = "" if problem.reason == "no_key" else "invalid_token"
             headers["WWW-Authenticate"] = metadata.challenge(self._public_url, error=error)
-        detail = self._context.service.hide_home(problem.detail)
+        detail = self._service.hide_home(problem.detail)
         body = encode(failure(None, ProtocolError(INTERNAL_ERROR, detail)))
         return Response(body, problem.status, headers, "application/json")
 

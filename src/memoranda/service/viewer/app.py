@@ -18,7 +18,6 @@ from starlette.types import Receive, Scope, Send
 from memoranda.errors import MemorandaError, MovedUserError
 from memoranda.service.http.callers import OWNER
 from memoranda.service.http.endpoint import STATE, RequestState
-from memoranda.service.http.mount import MountContext
 from memoranda.service.http.problems import Problem, problem_of
 from memoranda.service.http.request_checks import check_body_type, read_body
 from memoranda.service.http.service import Service
@@ -103,19 +102,17 @@ def _prepare_in_background(renderer: Renderer, pages: Iterable[Page], service: S
 class ViewerApp:
     """The pages of one service."""
 
-    def __init__(
-        self, context: MountContext, *, links: LoginLinks | None, user: str | None, prepare: bool = False
-    ) -> None:
+    def __init__(self, service: Service, *, links: LoginLinks | None, user: str | None, prepare: bool = False) -> None:
         """`prepare` gets everything ready in the background, for the first visitor."""
-        self._service = context.service
-        self._workers = context.workers
+        self._service = service
+        self._workers = service.workers
         self._static = StaticFiles()
         self._table = PageTable(PAGES)
         self._renderer = Renderer(self._table, self._static)
-        self._gate = Gate(context, links, user)
+        self._gate = Gate(service, links, user)
         self._login_pages = LoginPages(self._gate, self._renderer, self._workers)
         if prepare:
-            _prepare_in_background(self._renderer, PAGES, self._service, user)
+            _prepare_in_background(self._renderer, PAGES, service, user)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)

@@ -9,9 +9,10 @@ from starlette.responses import Response
 
 from memoranda.home.access.service_database import EndedLogins, load_or_create_secret
 from memoranda.service.http.callers import CACHE_SECONDS, OWNER, Caller
-from memoranda.service.http.mount import MountContext
+from memoranda.service.http.endpoint import authenticate
 from memoranda.service.http.problems import Problem
 from memoranda.service.http.request_checks import check_loopback
+from memoranda.service.http.service import Service
 from memoranda.service.viewer.logins import LINK_LOGIN_SECONDS, LOGIN_SECONDS, Login, LoginLinks, Logins, new_secret
 from memoranda.service.viewer.page import PREFIX
 from memoranda.support.lazy_dataclass import dataclass
@@ -37,17 +38,16 @@ class Visitor:
 class Gate:
     """Recognises the visitors of one viewer."""
 
-    def __init__(self, context: MountContext, links: LoginLinks | None, user: str | None) -> None:
-        self._context = context
-        self._service = context.service
+    def __init__(self, service: Service, links: LoginLinks | None, user: str | None) -> None:
+        self._service = service
         self.links = links
         self.link_user = user
         if links is None:
-            self.logins = Logins(lambda: load_or_create_secret(context.service.database), seconds=LOGIN_SECONDS)
+            self.logins = Logins(lambda: load_or_create_secret(service.database), seconds=LOGIN_SECONDS)
         else:
             # These logins end with the process.
             self.logins = Logins(new_secret, seconds=LINK_LOGIN_SECONDS)
-        self._ended = EndedLogins(context.service.database)
+        self._ended = EndedLogins(service.database)
         self._callers: dict[str, tuple[float, Caller | None]] = {}
 
     def check_host(self, headers: dict[str, str]) -> None:
@@ -83,7 +83,7 @@ class Gate:
         self._service.rate_limit.spend(caller.key_id)
         if not caller.key_id:
             check_loopback(headers)
-        user = await self._context.workers.run(lambda: self._stored_user(caller, login.user))
+        user = await self._service.workers.run(lambda: self._stored_user(caller, login.user))
         return Visitor(caller, user, login, self.logins.form_token(login), cookie)
 
     def log_in_with_link(self, token: str) -> str | None:
@@ -106,7 +106,7 @@ class Gate:
         login = visitor.login
         self.logins.end(login)
         if login.key_id:
-            await self._context.workers.run(lambda: self._ended.add(login.id, login.until))
+            await self._service.workers.run(lambda: self._ended.add(login.id, login.until))
 
     def set_cookie(self, response: Response, request: Request, value: str) -> None:
         """Log a browser in; without a value, log it out."""
@@ -125,7 +125,7 @@ class Gate:
     async def _is_open(self, headers: dict[str, str]) -> bool:
         """Whether the service answers without any key."""
         try:
-            caller = await self._context.authenticate({"host": headers.get("host", "")})
+            caller = await authenticate(self._service, {"host": headers.get("host", "")})
         except Problem as problem:
             if problem.status == 401:
                 return False
@@ -139,7 +139,7 @@ class Gate:
         until, caller = self._callers.get(login.id, (0.0, None))
         if time.monotonic() < until:
             return caller
-        caller = await self._context.workers.run(lambda: self._load_caller(login))
+        caller = await self._service.workers.run(lambda: self._load_caller(login))
         if len(self._callers) >= _MAX_CACHED:
             self._callers.clear()
         self._callers[login.id] = (time.monotonic() + CACHE_SECONDS, caller)

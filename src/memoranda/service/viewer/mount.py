@@ -6,7 +6,8 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
-from memoranda.service.http.mount import Mount, MountContext
+from memoranda.service.http.mount import Mount
+from memoranda.service.http.service import Service
 from memoranda.service.viewer.logins import LOGIN, LoginLinks
 from memoranda.service.viewer.page import PREFIX, page_url
 
@@ -26,15 +27,15 @@ def viewer_mount(links: LoginLinks | None = None, user: str | None = None, *, pr
 class _LazyViewer:
     """Loads the pages with the first request: they use most of the library, and many services show none of them."""
 
-    def __init__(self, context: MountContext, *, links: LoginLinks | None, user: str | None, prepare: bool) -> None:
-        self._context = context
+    def __init__(self, service: Service, *, links: LoginLinks | None, user: str | None, prepare: bool) -> None:
+        self._service = service
         self._links = links
         self._user = user
         self._app: ASGIApp | None = self._load(prepare=True) if prepare else None
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         if self._app is None:
-            made = await self._context.workers.run(self._load)
+            made = await self._service.workers.run(self._load)
             # Two requests may load it at once; one application answers all.
             self._app = self._app or made
         await self._app(scope, receive, send)
@@ -42,7 +43,7 @@ class _LazyViewer:
     def _load(self, *, prepare: bool = False) -> "ASGIApp":
         from memoranda.service.viewer.app import ViewerApp  # noqa: PLC0415
 
-        return ViewerApp(self._context, links=self._links, user=self._user, prepare=prepare)
+        return ViewerApp(self._service, links=self._links, user=self._user, prepare=prepare)
 
 
 class LocalViewer:

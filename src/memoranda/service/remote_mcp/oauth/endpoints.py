@@ -18,13 +18,12 @@ from urllib.parse import urlencode, urlsplit
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
-from memoranda.home.access.keys import ApiKeys
 from memoranda.home.access.oauth_grants import ACCESS_SECONDS, GrantStore, InvalidGrant, TokenPair
 from memoranda.home.access.schema import DEFAULT_TENANT
 from memoranda.integrations.mcp.streamable_http import PATH as MCP_PATH
 from memoranda.integrations.mcp.streamable_http import is_json
 from memoranda.service.http.request_checks import check_headers, read_body
-from memoranda.service.http.workers import Workers
+from memoranda.service.http.service import Service
 from memoranda.service.remote_mcp.oauth.requests import (
     AUTHORIZE_PATH,
     REGISTER_PATH,
@@ -71,19 +70,13 @@ class OAuthEndpoints:
     """The authorization server of one service. `public_url` is its origin as clients see it, such as https://host."""
 
     def __init__(
-        self,
-        grants: GrantStore,
-        keys: ApiKeys,
-        public_url: str,
-        *,
-        workers: Workers,
-        before_registration: Callable[[str], None],
+        self, service: Service, grants: GrantStore, public_url: str, before_registration: Callable[[str], None]
     ) -> None:
         """`before_registration` raises Problem when one address registers clients, which needs no key, too often."""
         self._grants = grants
-        self._keys = keys
+        self._keys = service.keys
         self._public_url = public_url
-        self._run = workers.run
+        self._run = service.workers.run
         self._before_registration = before_registration
         self._secure = public_url.startswith("https://")
 
