@@ -6,7 +6,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Self
 
@@ -68,6 +68,12 @@ def terminal_line(text: str, max_chars: int = 0) -> str:
     """Makes untrusted text safe for one line of a terminal, shortened to `max_chars` if that is not 0."""
     line = printable(text.replace("\t", "    "))
     return shorten_end(line, max_chars) if max_chars else line
+
+
+def format_table(cells: Sequence[Sequence[str]]) -> list[str]:
+    """Formats rows of equal length: names to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in cells]
 
 
 def resume_line(command: str) -> str:

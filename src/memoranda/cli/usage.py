@@ -7,7 +7,7 @@ import click
 
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.filter_options import since_option, until_option
-from memoranda.cli.terminal_text import bold, dim, terminal_line
+from memoranda.cli.terminal_text import bold, dim, format_table, terminal_line
 from memoranda.home import config
 from memoranda.models.spending.budget import BackgroundSpending, Grouping, Total
 from memoranda.models.spending.ledger import Ledger
@@ -84,19 +84,13 @@ def _format_table(by: str, rows: list[Total], whole: Total) -> list[str]:
         return ["The ledger has no model calls for that time."]
     cells = [[terminal_line(row.name, _MAX_NAME_CHARS) or "(none)", *_format_numbers(row)] for row in rows]
     cells = [[by, *_NUMBERS], *cells, ["total", *_format_numbers(whole)]]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = [_format_line(row, widths) for row in cells]
+    lines = format_table(cells)
     notes = []
     if whole.failed:
         notes.append(f"{whole.failed:,} of the calls failed or were interrupted.")
     if whole.unpriced:
         notes.append(f"{whole.unpriced:,} of the calls have no known price and are not in the cost; see {FILE_NAME}.")
     return [dim(lines[0]), *lines[1:-1], bold(lines[-1]), *map(dim, notes)]
-
-
-def _format_line(row: list[str], widths: list[int]) -> str:
-    numbers = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-    return "  ".join([row[0].ljust(widths[0]), *numbers])
 
 
 def _format_numbers(total: Total) -> list[str]:

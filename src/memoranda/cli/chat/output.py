@@ -172,15 +172,7 @@ class JsonOutput:
 
     def show_event(self, event: Event) -> None:
         if isinstance(event, ModelAnswered):
-            used = event.usage
-            self._print(
-                "usage",
-                input_tokens=used.input_tokens,
-                output_tokens=used.output_tokens,
-                cache_read_tokens=used.cache_read_tokens,
-                cache_write_tokens=used.cache_write_tokens,
-                reasoning_tokens=used.reasoning_tokens,
-            )
+            self._print("usage", **asdict(event.usage))
         elif isinstance(event, ToolCalled):
             self._print("tool_call", id=event.call.id, name=event.call.name, arguments=event.call.arguments)
         elif isinstance(event, ToolReturned):

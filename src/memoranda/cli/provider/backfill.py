@@ -1,7 +1,6 @@
 """`memoranda provider backfill`: gives a newly chosen provider what was remembered and said before."""
 
 import time
-from contextlib import closing
 from typing import NamedTuple
 
 import click
@@ -11,16 +10,21 @@ from memoranda.cli.completion import complete_provider
 from memoranda.cli.confirmation import PlannedChange, confirm_and_run
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.open_home import open_home
-from memoranda.cli.provider.output import CommandOutput, owned_home, provider_command, providers_in_use, require_one
+from memoranda.cli.provider.output import (
+    CommandOutput,
+    open_outbox,
+    owned_home,
+    provider_command,
+    providers_in_use,
+    require_one,
+)
 from memoranda.cli.provider.sessions import provider_session
 from memoranda.cli.terminal_text import count_of, terminal_line
 from memoranda.errors import ProviderError, StorageError
 from memoranda.external.outbox.backfill import EarlierTurn, earlier_turns, entry_job
 from memoranda.external.outbox.jobs import Backlog, NewJob
 from memoranda.external.outbox.outbox import Outbox
-from memoranda.home import config
 from memoranda.models.tokens import estimate_text
-from memoranda.support.home import Home
 
 _BATCH = 100
 _ROUND_SECONDS = 5.0
@@ -62,7 +66,7 @@ def backfill(
         chosen = require_one(home, name, "'memoranda provider backfill NAME'")
         if chosen not in providers_in_use(home):
             raise ProviderError(f"{chosen} is not in use. 'memoranda provider use {chosen}' chooses it.")
-        with closing(_open_outbox(home)) as outbox:
+        with open_outbox(home) as outbox:
             plan = _plan(invocation, outbox, chosen, limit)
     except (ProviderError, StorageError) as error:
         invocation.fail(terminal_line(str(error)))
@@ -73,10 +77,6 @@ def backfill(
         dry_run=dry_run,
         yes=yes,
     )
-
-
-def _open_outbox(home: Home) -> Outbox:
-    return Outbox(home.root, server_url=config.server_url(home))
 
 
 def _plan(invocation: Invocation, outbox: Outbox, name: str, limit: int | None) -> _Plan:
@@ -124,7 +124,7 @@ def _describe(name: str, plan: _Plan, price: float | None) -> PlannedChange:
 def _send(invocation: Invocation, name: str, plan: _Plan) -> CommandOutput:
     home, user = owned_home(invocation), invocation.user or ""
     queued, total = plan.waiting, plan.waiting + len(plan.turns) + len(plan.entries)
-    with closing(_open_outbox(home)) as outbox, provider_session(invocation, name) as session:
+    with open_outbox(home) as outbox, provider_session(invocation, name) as session:
         outbox.retry_failed(name, user)
         entries, left = plan.entries, Backlog()
         for start in range(0, max(len(plan.turns), 1), _BATCH):

@@ -13,6 +13,7 @@ from memoranda.cli.provider.output import (
     CommandOutput,
     find_provider,
     inspect_in_home,
+    open_outbox,
     owned_home,
     provider_command,
     require_one,
@@ -20,7 +21,6 @@ from memoranda.cli.provider.output import (
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.errors import ProviderError, StorageError
 from memoranda.external.loading.setup import read_settings
-from memoranda.external.outbox.outbox import Outbox
 from memoranda.external.provider import has_own
 from memoranda.external.vendors.scope import VendorScope, read_peer_name
 from memoranda.external.vendors.sent_record import SentRecord, describe_items
@@ -64,7 +64,7 @@ def _plan(home: Home, name: str, session_ids: tuple[str, ...], user: str) -> Pla
     with closing(_sent_record(home, name, user)) as record:
         items = record.of_sessions(session_ids or None)
         others = [_user_of(scope) for scope in record.scopes() if scope != record.scope]
-    with closing(Outbox(home.root, server_url=config.server_url(home))) as outbox:
+    with open_outbox(home) as outbox:
         waiting = outbox.count(name, user, session_ids or None)
     counts = Counter(item.kind for item in items)
     of_whom = f"user {user}" if user else "the owner of the home"
@@ -95,7 +95,8 @@ def _forget(invocation: Invocation, name: str, session_ids: list[str] | None) ->
     if not has_own(provider, "forget"):
         raise ProviderError(f"{name} has no way to delete what it has received. Nothing was changed.")
     # First: a delivery that waits would be stored again afterwards.
-    dropped = _drop_waiting(home, name, user, session_ids)
+    with open_outbox(home) as outbox:
+        dropped = outbox.drop(name, user, session_ids)
     try:
         with start_provider(home, name, provider, user) as started:
             report: Any = started.call("forget", {"session_ids": session_ids}, _FORGET_SECONDS)
@@ -109,11 +110,6 @@ def _forget(invocation: Invocation, name: str, session_ids: list[str] | None) ->
     lines += [f"Remains at {name}: {line}." for line in remaining]
     data = {"success": True, "provider": name, "deleted": deleted, "remaining": remaining, "dropped": dropped}
     return CommandOutput("\n".join(terminal_line(line) for line in lines), data)
-
-
-def _drop_waiting(home: Home, name: str, user: str, session_ids: list[str] | None) -> int:
-    with closing(Outbox(home.root, server_url=config.server_url(home))) as outbox:
-        return outbox.drop(name, user, session_ids)
 
 
 def _count_deliveries(number: int) -> str:

@@ -7,7 +7,7 @@ JSON output stays valid.
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import closing, contextmanager, redirect_stdout
 from functools import wraps
 from typing import Any
 
@@ -16,6 +16,7 @@ from memoranda.cli.terminal_text import terminal_line
 from memoranda.errors import ProviderError
 from memoranda.external.loading.discovery import DiscoveredProvider, discover, find_by_name
 from memoranda.external.loading.loader import Inspection, inspect_provider
+from memoranda.external.outbox.outbox import Outbox
 from memoranda.home import config
 from memoranda.support.home import Home
 from memoranda.support.lazy_dataclass import dataclass
@@ -119,6 +120,10 @@ def describe_use(names: Sequence[str], replaced: Sequence[str] = ()) -> tuple[st
 
 def _join(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def open_outbox(home: Home) -> "closing[Outbox]":
+    return closing(Outbox(home.root, server_url=config.server_url(home)))
 
 
 def find_provider(home: Home, name: str) -> DiscoveredProvider:

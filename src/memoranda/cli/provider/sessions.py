@@ -10,7 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,6 +26,7 @@ from memoranda.cli.provider.output import (
     CommandOutput,
     find_provider,
     inspect_in_home,
+    open_outbox,
     owned_home,
     provider_command,
     require_in_use,
@@ -39,7 +40,6 @@ from memoranda.external.health import write_status
 from memoranda.external.loading.loader import PluginCommands, load_commands, run_guarded
 from memoranda.external.loading.setup import read_settings
 from memoranda.external.manager import MemoryManager
-from memoranda.external.outbox.outbox import Outbox
 from memoranda.external.provider import MemoryProvider, has_own
 from memoranda.home import config
 from memoranda.safety.fence import sanitize_context
@@ -104,7 +104,7 @@ def retry(invocation: Invocation, name: str | None) -> CommandOutput:
     """Deliver now what a provider has refused or missed, instead of after the next pause."""
     home = owned_home(invocation)
     names = require_in_use(home, name)
-    with closing(Outbox(home.root, server_url=config.server_url(home))) as outbox:
+    with open_outbox(home) as outbox:
         for each in names:
             outbox.catch_up(each)
         before = {each: outbox.backlog(each) for each in names}

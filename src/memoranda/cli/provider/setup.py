@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from memoranda.cli.provider.output import (
     describe_use,
     find_provider,
     inspect_in_home,
+    open_outbox,
     owned_home,
     provider_command,
     providers_in_use,
@@ -41,7 +41,6 @@ from memoranda.external.loading.setup import (
     settings_file,
     variables_of,
 )
-from memoranda.external.outbox.outbox import Outbox
 from memoranda.external.provider import has_own
 from memoranda.home import config
 from memoranda.support.home import Home
@@ -287,7 +286,7 @@ def _with_test_call(
 
 def _retry_failed(home: Home, name: str) -> int:
     """Retry deliveries that the provider refused, because the new settings may make them succeed."""
-    with closing(Outbox(home.root, server_url=config.server_url(home))) as outbox:
+    with open_outbox(home) as outbox:
         try:
             return outbox.retry_failed(name)
         except StorageError as error:

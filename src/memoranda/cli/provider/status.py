@@ -14,6 +14,7 @@ from memoranda.cli.provider.output import (
     BUILT_IN,
     CommandOutput,
     inspect_in_home,
+    open_outbox,
     owned_home,
     provider_command,
     providers_in_use,
@@ -25,7 +26,6 @@ from memoranda.external.loading.discovery import DiscoveredProvider, discover, f
 from memoranda.external.loading.loader import check_ready, run_guarded
 from memoranda.external.loading.setup import ConfigField, read_settings
 from memoranda.external.outbox.jobs import Backlog
-from memoranda.external.outbox.outbox import Outbox
 from memoranda.home import config
 from memoranda.safety.redaction import Redactor
 from memoranda.support.home import Home
@@ -179,13 +179,11 @@ def _variables(home: Home, fields: list[ConfigField], saved: Mapping[str, Any]) 
 
 def _count_waiting(home: Home, name: str) -> dict[str, Any]:
     """Count the undelivered jobs of this provider and of others."""
-    outbox = Outbox(home.root, server_url=config.server_url(home))
-    try:
-        own, total = outbox.backlog(name), outbox.backlog()
-    except StorageError as error:
-        own, total = Backlog(last_error=str(error)), Backlog()
-    finally:
-        outbox.close()
+    with open_outbox(home) as outbox:
+        try:
+            own, total = outbox.backlog(name), outbox.backlog()
+        except StorageError as error:
+            own, total = Backlog(last_error=str(error)), Backlog()
     age = None if own.oldest is None else round(max(0.0, time.time() - own.oldest), 1)
     others = total.waiting + total.parked - own.waiting - own.parked
     return {"backlog": asdict(own) | {"oldest_age_seconds": age}, "backlog_of_others": max(0, others)}

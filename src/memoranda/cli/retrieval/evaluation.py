@@ -7,7 +7,7 @@ import click
 
 from memoranda.cli.context import Invocation, common_options, memory_options
 from memoranda.cli.open_home import open_home
-from memoranda.cli.terminal_text import dim, terminal_line
+from memoranda.cli.terminal_text import dim, format_table, terminal_line
 from memoranda.search.summary_quality import SummaryScore, build_tasks, measure
 from memoranda.search.tool import SessionSearchTool
 
@@ -66,14 +66,7 @@ def evaluate_summaries(invocation: Invocation, sample: int, models: tuple[str, .
 
 
 def _format_scores(scores: list[SummaryScore]) -> str:
-    cells = [list(_COLUMNS), *(_format_score(score) for score in scores)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = [
-        "  ".join(
-            [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-        )
-        for row in cells
-    ]
+    lines = format_table([_COLUMNS, *map(_format_score, scores)])
     notes = [dim(terminal_line(f"{score.model}: {score.failure}")) for score in scores if score.failed]
     return "\n".join([dim(lines[0]), *lines[1:], *notes])
 

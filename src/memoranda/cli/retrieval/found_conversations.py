@@ -35,30 +35,21 @@ class FoundConversation:
     resume: str
 
 
+@dataclass(slots=True)
 class FoundConversations:
     """Finds conversations with the filters of the command, which keys can change."""
 
-    def __init__(
-        self,
-        memory: Memory,
-        limit: int,
-        *,
-        agent: str | None = None,
-        project: str | None = None,
-        projects: Collection[str] | None = None,
-        since: float | None = None,
-    ) -> None:
-        self._memory = memory
-        self._limit = limit
-        self.agent = agent
-        self.project = project
-        self._projects = projects
-        self._since = since
+    memory: Memory
+    limit: int
+    agent: str | None = None
+    project: str | None = None
+    projects: Collection[str] | None = None
+    since: float | None = None
 
     def agents(self) -> list[str]:
         """The agents that have conversations, the most frequent first."""
-        counts = self._memory.sessions.statistics()["by_source"]
-        hidden = self._memory.config.recall.hidden_sources
+        counts = self.memory.sessions.statistics()["by_source"]
+        hidden = self.memory.config.recall.hidden_sources
         return sorted((name for name in counts if name not in hidden), key=lambda name: -counts[name]["sessions"])
 
     def find(self, query: str) -> list[FoundConversation]:
@@ -68,7 +59,7 @@ class FoundConversations:
     def read(self, session_id: str) -> list[str]:
         """A conversation as lines that are safe for a terminal; "" for an empty line."""
         lines: list[str] = []
-        for conversation in read_conversations(self._memory.sessions, [session_id]):
+        for conversation in read_conversations(self.memory.sessions, [session_id]):
             lines += [terminal_line(conversation.title), ""]
             for message in conversation.messages():
                 lines.append(f"{terminal_line(message.speaker)}  {local_time(message.timestamp)}  #{message.number}")
@@ -81,12 +72,12 @@ class FoundConversations:
         return lines
 
     def _latest(self) -> list[FoundConversation]:
-        options: dict[str, Any] = {} if self._since is None else {"since": self._since}
-        options |= {} if self._projects is None else {"projects": self._projects}
-        rows = self._memory.sessions.list_sessions_rich(
-            limit=self._limit,
+        options: dict[str, Any] = {} if self.since is None else {"since": self.since}
+        options |= {} if self.projects is None else {"projects": self.projects}
+        rows = self.memory.sessions.list_sessions_rich(
+            limit=self.limit,
             source=self.agent,
-            exclude_sources=() if self.agent else self._memory.config.recall.hidden_sources,
+            exclude_sources=() if self.agent else self.memory.config.recall.hidden_sources,
             order_by_last_active=True,
             **options,
         )
@@ -105,22 +96,22 @@ class FoundConversations:
         ]
 
     def _search(self, query: str) -> list[FoundConversation]:
-        options: dict[str, Any] = {"limit": self._limit}
+        options: dict[str, Any] = {"limit": self.limit}
         options |= {} if self.agent is None else {"source": self.agent}
         options |= {} if self.project is None else {"project": self.project}
-        options |= {} if self._since is None else {"since": self._since}
+        options |= {} if self.since is None else {"since": self.since}
         try:
-            answer = self._memory.search(query, **options)
+            answer = self.memory.search(query, **options)
             if not answer.get("results") and query[-1:].isalnum():
                 # The last word is still being typed.
-                answer = self._memory.search(f"{query}*", **options)
+                answer = self.memory.search(f"{query}*", **options)
         except SessionError as error:
             if NO_PROJECT in str(error):
                 return []
             raise
         found = []
         for result in answer.get("results", ()):
-            row = self._memory.sessions.get_session(result["session_id"]) or {}
+            row = self.memory.sessions.get_session(result["session_id"]) or {}
             found.append(
                 FoundConversation(
                     result["session_id"],
@@ -136,10 +127,10 @@ class FoundConversations:
         return found
 
     def _resume(self, session_id: str) -> str:
-        tip = self._memory.sessions.get_compression_tip(session_id) or session_id
-        row = self._memory.sessions.get_session(tip) or {}
+        tip = self.memory.sessions.get_compression_tip(session_id) or session_id
+        row = self.memory.sessions.get_session(tip) or {}
         if row.get("source") == _CHAT:
-            home = self._memory.home
+            home = self.memory.home
             words = [sys.executable, "-m", "memoranda", "--home", str(home.base), "chat", f"--resume={tip}"]
             return shlex.join([*words, "--profile", home.profile] if home.profile != DEFAULT_PROFILE else words)
         return resume_command(row)
