@@ -31,7 +31,6 @@ from memoranda.upkeep.sync.things import (
     collect_facts,
     collect_order,
     collect_things,
-    kinds_of,
     merge_things,
     thing_records,
 )
@@ -118,7 +117,7 @@ def _collect(run: Run) -> None:
     collect_entries(run)
     collect_order(run)
     collect_facts(run)
-    collect_things(run, kinds_of(run))
+    collect_things(run)
 
 
 def _arrived(run: Run, folder: SharedFolder) -> Iterator[tuple[BundleFile, list[Record]]]:
@@ -160,7 +159,7 @@ def _merge(run: Run, bundle: BundleFile, records: list[Record]) -> None:
     merge_sessions(run, records)
     merge_items(run, records)
     # The facts of an entry are known when it is written.
-    merge_things(run, kinds_of(run), records)
+    merge_things(run, records)
     merge_entries(run, records)
     link_sessions(run)
     note_unordered(run)
@@ -209,7 +208,7 @@ def _records(run: Run, after: int, bundles: frozenset[str]) -> Iterator[Record]:
     yield from session_records(run, after, bundles)
     yield from item_records(run, after, bundles)
     yield from entry_records(run, after, bundles)
-    yield from thing_records(run, kinds_of(run), after, bundles)
+    yield from thing_records(run, after, bundles)
 
 
 def _named(counts: Counter[str]) -> dict[str, int]:

@@ -42,7 +42,6 @@ from memoranda.memory.curated.approval_queue import ApprovalQueue
 from memoranda.memory.curated.facts import NEVER, parse_until
 from memoranda.memory.curated.operations import EntryEdit, EntryPlan, MemoryRefusal, apply_edit
 from memoranda.memory.curated.settings import Target, file_name, is_target
-from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.writer import WriteRequest
 from memoranda.memory.skills.settings import SkillSettings
 from memoranda.memory.skills.skill_text import file_problem, name_problem
@@ -97,9 +96,9 @@ class Kind(Protocol):
         """Raise ValueError if a received state cannot be used."""
 
 
-def collect_things(run: Run, kinds: Iterable[Kind]) -> None:
+def collect_things(run: Run) -> None:
     """Give a version to everything that was added, changed or removed since the last run."""
-    for kind in kinds:
+    for kind in _KINDS:
         known = run.tables.things(kind.name)
         states = kind.read(run)
         for name, state in states.items():
@@ -114,8 +113,8 @@ def collect_things(run: Run, kinds: Iterable[Kind]) -> None:
                 run.tables.set_thing(kind.name, name, run.next_thing(before, ""))
 
 
-def thing_records(run: Run, kinds: Iterable[Kind], after: int, bundles: frozenset[str]) -> Iterator[Record]:
-    for kind in kinds:
+def thing_records(run: Run, after: int, bundles: frozenset[str]) -> Iterator[Record]:
+    for kind in _KINDS:
         changed = run.tables.changed(kind.name, after, bundles)
         states = kind.read(run) if changed else {}
         for name, thing in changed.items():
@@ -127,10 +126,10 @@ def thing_records(run: Run, kinds: Iterable[Kind], after: int, bundles: frozense
                 }  # fmt: skip
 
 
-def merge_things(run: Run, kinds: Iterable[Kind], records: Iterable[Record]) -> None:
+def merge_things(run: Run, records: Iterable[Record]) -> None:
     """Apply the things of one bundle."""
     listed = [record for record in records if record["t"] == "thing"]
-    for kind in kinds:
+    for kind in _KINDS:
         chosen = [record for record in listed if record["kind"] == kind.name]
         known = run.tables.things(kind.name) if chosen else {}
         states = kind.read(run) if chosen else {}
@@ -175,16 +174,13 @@ class Facts(Kind):
     name = "fact"
     noun = "facts"
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
-
     def read(self, run: Run) -> dict[str, State]:
-        with stored_facts(self._root, None) as store:
+        with stored_facts(run.root, None) as store:
             return {} if store is None else read_facts(store)
 
     def write(self, run: Run, name: str, state: State) -> str:
         try:
-            with closing(FactStore(self._root, "")) as store:
+            with closing(FactStore(run.root, "")) as store:
                 if state is None:
                     remove_fact(store, name)
                 else:
@@ -230,16 +226,12 @@ class Proposals(Kind):
     name = "proposal"
     noun = "proposals"
 
-    def __init__(self, memory: MemoryStore) -> None:
-        self._memory = memory
-        self._queue: ApprovalQueue = memory.proposals
-
     def read(self, run: Run) -> dict[str, State]:
-        return self._queue.read_texts()
+        return run.memory.proposals.read_texts()
 
     def write(self, run: Run, name: str, state: State) -> str:
-        with self._memory.exclusive():
-            self._queue.write_text(name, state)
+        with run.memory.exclusive():
+            run.memory.proposals.write_text(name, state)
         return ""
 
     def combine(self, earlier: State, later: State) -> State:
@@ -265,12 +257,9 @@ class SkillFiles(Kind):
     name = "skill"
     noun = "skill files"
 
-    def __init__(self, root: Path) -> None:
-        self._writer = SkillWriter(root / "skills", SkillSettings().lock_timeout)
-
     def read(self, run: Run) -> dict[str, State]:
         # Not by the catalogue: a skill that is broken for a moment is not a removed one.
-        found, directory = {}, self._writer.directory
+        found, directory = {}, run.root / "skills"
         for name in list_skill_files(directory, limit=_MAX_FILES):
             if "/" not in name:
                 continue
@@ -284,16 +273,17 @@ class SkillFiles(Kind):
 
     def write(self, run: Run, name: str, state: State) -> str:
         skill, origin = _skill_of(name), Origin(f"sync:{run.sender or run.bundle[:12]}", explicit=True)
-        path = self._writer.directory / name
+        writer = SkillWriter(run.root / "skills", SkillSettings().lock_timeout)
+        path = writer.directory / name
         if state is None:
             if not path.is_file():
                 return ""
             move = SkillMoveRequest(skill, name, "remove_file", origin, lambda: None, f"Removed {name}.")
-            outcome = self._writer.commit(move)
+            outcome = writer.commit(move)
         else:
             text: str = state["text"]
             request = SkillTextRequest(skill, name, "write_file", origin, lambda _: text, f"Wrote {name}.")
-            outcome = self._writer.commit(request)
+            outcome = writer.commit(request)
         if isinstance(outcome, SkillRefusal):
             return outcome.message
         if state is not None and state["executable"] != _is_executable(path):
@@ -466,11 +456,6 @@ def _arrange(run: Run, target: Target, wanted: list[str]) -> None:
         run.report.notes.append(f"The order of {file_name(target)} was not changed: {outcome.message}")
 
 
-_KINDS: tuple[type[Kind], ...] = (SkillFiles, Proposals, Facts, EntryOrder, FactsOfEntries)
+_KINDS: tuple[Kind, ...] = (SkillFiles(), Proposals(), Facts(), EntryOrder(), FactsOfEntries())
 CHECKS = {kind.name: kind.check for kind in _KINDS}
 NOUNS = {kind.name: kind.noun for kind in _KINDS}
-
-
-def kinds_of(run: Run) -> list[Kind]:
-    """The kinds of things of the home that is synchronised."""
-    return [SkillFiles(run.root), Proposals(run.memory), Facts(run.root), EntryOrder(), FactsOfEntries()]
