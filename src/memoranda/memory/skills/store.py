@@ -116,13 +116,11 @@ class SkillStore:
         """Replace the SKILL.md of a skill."""
         return self._replace(name, SKILL_FILE, "edit", content, origin, allow)
 
-    def write_file(
-        self, name: str, file: str, content: str, origin: Origin, allow: frozenset[str] = frozenset()
-    ) -> SkillWriteResult:
+    def write_file(self, name: str, file: str, content: str, origin: Origin) -> SkillWriteResult:
         """Create or replace a further file of a skill."""
         if file == SKILL_FILE:
-            return self.edit(name, content, origin, allow)
-        return self._replace(name, file, "write_file", content, origin, allow)
+            return self.edit(name, content, origin)
+        return self._replace(name, file, "write_file", content, origin, frozenset())
 
     def patch(
         self, name: str, old_text: str, new_text: str, origin: Origin, file: str = SKILL_FILE

@@ -7,10 +7,12 @@ with operators.
 """
 
 import json
+import operator
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from hashlib import md5
+from itertools import count, islice, takewhile
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
@@ -26,6 +28,7 @@ _TIMES = ("created_at", "updated_at", "timestamp")
 _FIELDS = (*ENTITIES, *_TIMES, "categories", "metadata", "memory", "feedback", "feedback_reason", "id", "memory_ids")
 _MAX_DEPTH = 20
 _ANY = "*"
+_COMPARISONS = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
 
 Memory = Mapping[str, Any]
 """A memory as the API shows it."""
@@ -110,8 +113,8 @@ def _operator(name: str, wanted: Any) -> Callable[[Any], bool]:
         return lambda found: any(test(found) for test in tests) == (name == "in")
     if name in ("contains", "icontains"):
         return lambda found: _contains(found, wanted, ignore_case=name == "icontains")
-    if name in ("gt", "gte", "lt", "lte"):
-        return lambda found: _ordered(found, wanted) and _holds(name, found, wanted)
+    if holds := _COMPARISONS.get(name):
+        return lambda found: _ordered(found, wanted) and bool(holds(found, wanted))
     raise invalid(f"filters have no operator {str(name)[:60]!r}.")
 
 
@@ -128,14 +131,6 @@ def _ordered(found: Any, wanted: Any) -> bool:
     """Whether two values can be compared: two numbers, or two texts."""
     numbers = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in (found, wanted))
     return numbers or (isinstance(found, str) and isinstance(wanted, str))
-
-
-def _holds(name: str, found: Any, wanted: Any) -> bool:
-    if name == "gt":
-        return bool(found > wanted)
-    if name == "gte":
-        return bool(found >= wanted)
-    return bool(found < wanted) if name == "lt" else bool(found <= wanted)
 
 
 def _time(value: Any) -> Any:
@@ -203,36 +198,30 @@ class Mem0Memories:
 
     def select(self, matches: Predicate, *, with_expired: bool = False) -> Iterator[JsonObject]:
         """The memories that match, the latest written first."""
-        offset = 0
-        while True:
-            page = self._items.search(NAMESPACE, limit=_PAGE, offset=offset)
-            for hit in page:
-                memory = as_memory(hit.item)
-                if (with_expired or not _is_expired(hit.item)) and matches(memory):
-                    yield memory
-            if len(page) < _PAGE:
-                return
-            offset += _PAGE
+        for _, memory in self._pages(None, matches, with_expired=with_expired):
+            yield memory
 
     def search(
         self, query: str, matches: Predicate, *, limit: int, threshold: float, with_expired: bool = False
     ) -> list[JsonObject]:
         """The memories with words of the query that match, best first, with scores from the threshold on."""
-        found: list[JsonObject] = []
-        offset = 0
-        while True:
+        # As it is shown, so that a client can use a score as its next threshold.
+        scored = ((round(score, 6), memory) for score, memory in self._pages(query, matches, with_expired=with_expired))
+        enough = takewhile(lambda pair: pair[0] >= threshold, scored)
+        return [memory | {"score": score} for score, memory in islice(enough, limit)]
+
+    def _pages(
+        self, query: str | None, matches: Predicate, *, with_expired: bool
+    ) -> Iterator[tuple[float, JsonObject]]:
+        """The memories that match, in the order of the store, each with its score."""
+        for offset in count(0, _PAGE):
             page = self._items.search(NAMESPACE, query, limit=_PAGE, offset=offset)
             for hit in page:
-                # As it is shown, so that a client can use a score as its next threshold.
-                score = round(hit.score or 0.0, 6)
-                memory = as_memory(hit.item) | {"score": score}
-                if score >= threshold and (with_expired or not _is_expired(hit.item)) and matches(memory):
-                    found.append(memory)
-                    if len(found) == limit:
-                        return found
-            if len(page) < _PAGE or round(page[-1].score or 0.0, 6) < threshold:
-                return found
-            offset += _PAGE
+                memory = as_memory(hit.item)
+                if (with_expired or not _is_expired(hit.item)) and matches(memory):
+                    yield hit.score or 0.0, memory
+            if len(page) < _PAGE:
+                return
 
     def update(self, changes: Mapping[str, Mapping[str, Any]]) -> list[JsonObject]:
         """Set fields of memories by their ids, all or none; raises Problem 404 if one does not exist."""

@@ -1,7 +1,6 @@
 """A token bucket per API key: so many requests a second, and so many at once."""
 
 import time
-from collections.abc import Callable
 from math import ceil
 
 from memoranda.service.http.problems import Problem
@@ -12,17 +11,16 @@ _MAX_BUCKETS = 10_000
 class RateLimit:
     """Limits each key by itself. All requests pass through one event loop, so this needs no lock."""
 
-    def __init__(self, per_second: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, per_second: float, burst: int) -> None:
         self._per_second = per_second
         self._burst = burst
-        self._clock = clock
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def spend(self, key_id: str) -> None:
         """Count one request; raises Problem 429 with Retry-After when the bucket of the key is empty."""
         if not self._per_second:
             return
-        now = self._clock()
+        now = time.monotonic()
         tokens, at = self._buckets.get(key_id, (float(self._burst), now))
         tokens = min(float(self._burst), tokens + (now - at) * self._per_second)
         if tokens < 1:

@@ -65,17 +65,10 @@ class RemoteMcpEndpoint:
     `hide_home` removes the path of the home from the texts of errors.
     """
 
-    def __init__(
-        self,
-        origins: frozenset[str] = frozenset(),
-        *,
-        hide_home: Callable[[str], str] = str,
-        slow_seconds: float = _SLOW_SECONDS,
-    ) -> None:
+    def __init__(self, origins: frozenset[str] = frozenset(), *, hide_home: Callable[[str], str] = str) -> None:
         self.sessions = RemoteSessions()
         self._origins = origins
         self._hide_home = hide_home
-        self._slow_seconds = slow_seconds
         # Of its own, because tool calls must not use up the threads of other routes.
         self._limiter = CapacityLimiter(_MAX_THREADS)
         # How many streams are open, by owner.
@@ -125,7 +118,7 @@ class RemoteMcpEndpoint:
         if _EVENT_STREAM not in accepted:
             return _response_to_post(await work)
         # The headers of a response to `initialize` name the session, so they cannot be sent before its answer is known.
-        timeout = None if _starts_session(message) else self._slow_seconds
+        timeout = None if _starts_session(message) else _SLOW_SECONDS
         if _JSON in accepted or "*/*" in accepted or timeout is None:
             await asyncio.wait([work], timeout=timeout)
         if not work.done():

@@ -52,9 +52,8 @@ class _RemoteToolHost(ToolHost):
 class ToolHosts:
     """Creates the tool host of a user at the first request; the ones that were not used for longest are closed."""
 
-    def __init__(self, service: Service, *, max_hosts: int = _MAX_HOSTS) -> None:
+    def __init__(self, service: Service) -> None:
         self._service = service
-        self._max_hosts = max_hosts
         self._lock = threading.Lock()
         self._hosts: OrderedDict[str | None, ToolHost] = OrderedDict()
 
@@ -67,7 +66,7 @@ class ToolHosts:
         created = _RemoteToolHost(self._service, user)
         with self._lock:
             host = self._hosts.setdefault(user, created)
-            surplus = [self._hosts.popitem(last=False)[1] for _ in range(len(self._hosts) - self._max_hosts)]
+            surplus = [self._hosts.popitem(last=False)[1] for _ in range(len(self._hosts) - _MAX_HOSTS)]
         for old in surplus:
             old.close()
         return host

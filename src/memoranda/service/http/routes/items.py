@@ -95,8 +95,8 @@ def _item_json(item: Item) -> JsonObject:
     return {name: value for name, value in shown.items() if name != "damaged" or value}
 
 
-def _as_answer(item: Item, status: int = 200) -> Answer:
-    return Answer(_item_json(item), status, {"ETag": f'"{item.version}"'})
+def _as_answer(item: Item) -> Answer:
+    return Answer(_item_json(item), headers={"ETag": f'"{item.version}"'})
 
 
 def _missing(call: Call) -> Problem:

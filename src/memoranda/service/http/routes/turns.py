@@ -110,9 +110,8 @@ def _message_json(message: JsonObject) -> JsonObject:
 
 def append(call: Call) -> Answer:
     """Append messages in one transaction; they are durable when the answer arrives."""
-    messages = [new_message(call, index, message) for index, message in enumerate(call.body["messages"])]
     db = call.memory.sessions
-    ids = db.append_messages(call.path["session_id"], messages, fail_if_continued=True)
+    ids = db.append_messages(call.path["session_id"], _new_messages(call), fail_if_continued=True)
     call.service.metrics.add("memoranda_appended_messages_total", len(ids))
     return Answer({"ids": ids}, 201)
 
@@ -147,12 +146,9 @@ def list_messages(call: Call) -> Answer:
 
 
 def get(call: Call) -> Answer:
-    text = call.path["message_id"]
-    found = None
-    if text.isascii() and text.isdigit() and len(text) <= 18:
-        found = call.memory.sessions.get_message(int(text))
+    found = _find_message(call)
     if found is None or found["session_id"] != call.path["session_id"]:
-        raise Problem(404, "not_found", f"There is no message {text[:60]!r} in this session.")
+        raise Problem(404, "not_found", f"There is no message {call.path['message_id'][:60]!r} in this session.")
     return Answer(_message_json(found))
 
 
@@ -204,14 +200,17 @@ def _existing_session(call: Call) -> Session:
 
 def _message_id(call: Call) -> int:
     """The message that the path names; raises Problem 404 unless it is a user's message of the session."""
-    text = call.path["message_id"]
-    row = None
-    if text.isascii() and text.isdigit() and len(text) <= 18:
-        row = call.memory.sessions.get_message(int(text))
+    row = _find_message(call)
     sessions = call.memory.sessions.get_compression_lineage(call.path["session_id"]) if row is not None else ()
     if row is None or row["role"] != "user" or row["session_id"] not in sessions:
-        raise Problem(404, "not_found", f"There is no turn {text[:60]!r} in this session.")
-    return int(text)
+        raise Problem(404, "not_found", f"There is no turn {call.path['message_id'][:60]!r} in this session.")
+    return int(row["id"])
+
+
+def _find_message(call: Call) -> JsonObject | None:
+    text = call.path["message_id"]
+    is_number = text.isascii() and text.isdigit() and len(text) <= 18
+    return call.memory.sessions.get_message(int(text)) if is_number else None
 
 
 def begin(call: Call) -> Answer:
