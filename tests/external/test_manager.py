@@ -194,15 +194,15 @@ def test_tools_are_known_after_the_start_and_when_they_change(manager: MemoryMan
 def test_tools_that_cannot_be_offered_are_left_out_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Core names, names that are taken, duplicates, no names, no JSON; wrapped ones are unwrapped. Said once."""
+    """Core names, duplicates, no names, no JSON; wrapped ones are unwrapped. Said once."""
     itself: dict[str, Any] = {"name": "itself"}
     itself["parameters"] = itself
     schemas = [
-        _tool("memory"), _tool("delegate_task"), _tool("taken"), _tool("one"), _tool("one", description="again"),
+        _tool("memory"), _tool("delegate_task"), _tool("read_file"), _tool("one"), _tool("one", description="again"),
         _tool(""), _tool(None), _tool("no spaces"), {"description": "nameless"}, "text", None, itself,
         {"type": "function", "function": _tool("wrapped")}, {"name": "bare"},
     ]  # fmt: skip
-    manager = managed(tmp_path, Scripted(get_tool_schemas=lambda: schemas), reserved=["taken"])
+    manager = managed(tmp_path, Scripted(get_tool_schemas=lambda: schemas))
     tools = manager.tools_for(None)
     assert [tool.name for tool in tools] == ["one", "wrapped", "bare"]
     assert tools[0].description == "Does it."
@@ -220,14 +220,11 @@ def test_tools_that_cannot_be_offered_are_left_out_with_a_warning(
         ([], False),
         (["memory"], True),
         (["web"], False),
-        (["web", "everything"], True),
-        (["unknown"], False),
     ],
 )
 def test_tools_follow_the_platform(tmp_path: Path, toolsets: list[str] | None, expected: bool) -> None:
-    """Only where the memory toolset is, by name or inside another; what cannot be told is no."""
-    known = {"web": ["search"], "everything": ["web", "memory"]}
-    manager = managed(tmp_path, InMemory(), toolsets=lambda name: known[name])
+    """Only where the memory toolset is."""
+    manager = managed(tmp_path, InMemory())
     assert bool(manager.tools_for(toolsets)) is expected
     manager.shutdown_all()
 

@@ -8,7 +8,7 @@ provider that hangs costs one deadline, not one per turn.
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from memoranda.external.guarded_call import CallResult, GuardedProvider, PendingCall
@@ -89,7 +89,6 @@ def accept_provider(
     settings: ProviderSettings,
     health: HealthTracker,
     *,
-    reserved_tools: Collection[str],
     clean: Callable[[str], str],
     redactor: Redactor | None,
 ) -> ActiveProvider | None:
@@ -111,7 +110,7 @@ def accept_provider(
             reason = str(calls.call("explain_unavailable", within=settings.call_seconds).value or "")
         _log.warning("Memory provider %s is not available: %s", calls.name, reason or "is_available() returned False.")
         return None
-    tools = ProviderTools(calls, settings, reserved_tools, clean)
+    tools = ProviderTools(calls, settings, clean)
     return ActiveProvider(provider, calls, implemented, settings, health, tools)
 
 

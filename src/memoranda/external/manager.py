@@ -25,9 +25,8 @@ from memoranda.external.outbox.jobs import Backlog, NewJob
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.external.outbox.recorded_turns import PRIMARY
 from memoranda.external.provider import MemoryProvider, Message
-from memoranda.external.settings import CORE_TOOLS, Mode, ProviderSettings
+from memoranda.external.settings import Mode, ProviderSettings
 from memoranda.external.tool_answer import ToolAnswer, failure
-from memoranda.external.tools import has_memory_toolset
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.lazy_dataclass import dataclass
@@ -61,9 +60,8 @@ class MemoryManager:
     the provider does not implement is not queued.
 
     `name` is the configured name of the provider, known before it is loaded. `clean` removes recalled text from what is
-    captured; `reserved` are more tool names that a provider may not use; `toolsets` resolves a platform's toolset;
-    `redactor` knows the credentials that no error may show. `outbox` is given where it is on a server, or the
-    record is open already.
+    captured; `redactor` knows the credentials that no error may show. `outbox` is given where it is on a server, or
+    the record is open already.
     """
 
     def __init__(
@@ -74,8 +72,6 @@ class MemoryManager:
         outbox: Outbox | None = None,
         name: str = "",
         clean: Callable[[str], str] = lambda text: text,
-        reserved: Collection[str] = (),
-        toolsets: Callable[[str], Collection[str]] | None = None,
         redactor: Redactor | None = None,
     ) -> None:
         self.home = home
@@ -83,8 +79,6 @@ class MemoryManager:
         self._redactor = redactor
         self.settings = settings or ProviderSettings()
         self._clean: Callable[[str], str] = lambda text: replace_surrogates(clean(text))
-        self._reserved = CORE_TOOLS | set(reserved)
-        self._toolsets = toolsets
         self._health = HealthTracker()
         self._outbox = outbox or Outbox(home, self.settings, wait=LOCK_TIMEOUT)
         self._queue = ProviderQueue(self._outbox, self._clean)
@@ -116,7 +110,6 @@ class MemoryManager:
             self._name,
             self.settings,
             self._health,
-            reserved_tools=self._reserved,
             clean=self._clean,
             redactor=self._redactor,
         )
@@ -326,7 +319,8 @@ class MemoryManager:
     def tools_for(self, platform_toolsets: Collection[str] | None = None) -> list[Tool]:
         """The provider's tools, where the platform has the memory toolset, as the provider last reported them."""
         active = self._active
-        if active is None or not active.ready or not has_memory_toolset(platform_toolsets, self._toolsets):
+        has_toolset = platform_toolsets is None or "memory" in platform_toolsets
+        if active is None or not active.ready or not has_toolset:
             return []
         return active.tools.for_model(lambda name, args: self.answer_tool(name, args).json)
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from memoranda.external.guarded_call import GuardedProvider
-from memoranda.external.settings import ProviderSettings
+from memoranda.external.settings import CORE_TOOLS, ProviderSettings
 from memoranda.external.tool_answer import ToolAnswer, ToolOrigin, answer_failure, answer_reply, failure
 from memoranda.support.tool import JsonObject, Tool
 
@@ -25,12 +25,10 @@ class ProviderTools:
         self,
         calls: GuardedProvider,
         settings: ProviderSettings,
-        reserved: Collection[str],
         clean: Callable[[str], str],
     ) -> None:
         self.settings = settings
         self._calls = calls
-        self._reserved = reserved
         self._clean = clean
         self._schemas: dict[str, JsonObject] = {}
         self._logged_refusals: set[str] = set()
@@ -44,14 +42,13 @@ class ProviderTools:
         """Ask the provider for its tools; they stay as they were when it fails to answer."""
         result = self._calls.call("get_tool_schemas", within=self.settings.call_seconds)
         if result.ok:
-            self._schemas, refusals = usable_schemas(result.value, self._reserved)
+            self._schemas, refusals = usable_schemas(result.value, CORE_TOOLS)
             for refusal in refusals:
                 if refusal not in self._logged_refusals:
                     self._logged_refusals.add(refusal)
                     _log.warning("Memory provider %s: %s", self._calls.name, refusal)
 
     def for_model(self, call: Callable[[str, Mapping[str, Any]], JsonObject]) -> list[Tool]:
-        """The tools as a model sees them."""
         return [
             Tool(
                 name,
@@ -124,18 +121,3 @@ def _refusal(name: object, usable: Mapping[str, Any], reserved: Collection[str])
     if name in usable:
         return "another tool has that name"
     return ""
-
-
-def has_memory_toolset(toolsets: Collection[str] | None, resolve: Callable[[str], Collection[str]] | None) -> bool:
-    """Whether a platform has the memory toolset, by name or inside another toolset; None means that it has."""
-    if toolsets is None:
-        return True
-    if "memory" in toolsets:
-        return True
-    if resolve is None:
-        return False
-    try:
-        return any("memory" in resolve(toolset) for toolset in toolsets)
-    except (LookupError, ValueError, TypeError) as error:
-        _log.warning("The toolsets of this platform cannot be resolved, so it gets no provider tools: %s", error)
-        return False

@@ -43,10 +43,13 @@ def tool_call_message(
     call: tuple[str, str, Any], external_id: str, at: Any, line: int | None = None
 ) -> ImportedMessage:
     """Build a tool call of the assistant: call id, tool name, and the arguments as JSON text or as a value."""
-    call_id, tool, arguments = call
+    return text_message("assistant", "", external_id, at, line, tool_calls=[tool_call(*call)])
+
+
+def tool_call(call_id: str, tool: str, arguments: Any) -> dict[str, Any]:
+    """Build a tool call as it appears in a message; the arguments are JSON text or a value."""
     text = arguments if isinstance(arguments, str) else to_json({} if arguments is None else arguments)
-    tool_call = {"id": call_id, "type": "function", "function": {"name": tool, "arguments": text}}
-    return text_message("assistant", "", external_id, at, line, tool_calls=[tool_call])
+    return {"id": call_id, "type": "function", "function": {"name": tool, "arguments": text}}
 
 
 def tool_result_message(

@@ -6,6 +6,8 @@ A message contains text, thinking, tool calls and their results as blocks.
 import json
 from typing import Any
 
+from memoranda.importers.chat_messages import dicts_in, get_text, tool_call
+
 _MAX_UNKNOWN_CHARS = 20_000
 _ROLES = {"user": "user", "assistant": "assistant", "system": "system", "toolResult": "tool", "tool": "tool"}
 
@@ -15,12 +17,12 @@ def convert_message(message: dict[str, Any]) -> dict[str, Any] | None:
     role = message.get("role")
     if role == "bashExecution":
         # A command that the user ran, with its output.
-        parts = [f"$ {text_or_none(message.get('command')) or ''}", text_or_none(message.get("output")) or ""]
+        parts = [f"$ {get_text(message, 'command') or ''}", get_text(message, "output") or ""]
         return {"role": "user", "content": "\n".join(part for part in parts if part)}
     if role in ("compactionSummary", "branchSummary"):
-        text = text_or_none(message.get("summary")) or blocks_text(message.get("content"))
+        text = get_text(message, "summary") or blocks_text(message.get("content"))
         return {"role": "user", "content": text, "is_summary": True} if text else None
-    error = text_or_none(message.get("errorMessage"))
+    error = get_text(message, "errorMessage")
     content = blocks_text(message.get("content")) or (f"[{error}]" if error else "")
     converted = {"role": _ROLES.get(str(role), "system"), "content": content}
     converted |= _reasoning_and_calls(message.get("content"))
@@ -28,16 +30,22 @@ def convert_message(message: dict[str, Any]) -> dict[str, Any] | None:
         converted |= _result_fields(message)
     elif not (content or "reasoning" in converted or "tool_calls" in converted):
         return None
-    if reason := text_or_none(message.get("stopReason")):
+    if reason := get_text(message, "stopReason"):
         converted["finish_reason"] = reason
     return converted
 
 
 def _reasoning_and_calls(content: Any) -> dict[str, Any]:
     """Return the fields for the thinking and tool call blocks of a message."""
-    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-    thoughts = [text_or_none(block.get("thinking")) for block in blocks if block.get("type") == "thinking"]
-    calls = [_tool_call(block) for block in blocks if block.get("type") in ("toolCall", "tool_use")]
+    blocks = dicts_in(content)
+    thoughts = [get_text(block, "thinking") for block in blocks if block.get("type") == "thinking"]
+    calls = [
+        tool_call(
+            get_text(block, "id") or "", get_text(block, "name") or "", block.get("arguments", block.get("input"))
+        )
+        for block in blocks
+        if block.get("type") in ("toolCall", "tool_use")
+    ]
     fields: dict[str, Any] = {}
     if reasoning := "\n\n".join(filter(None, thoughts)):
         fields["reasoning"] = reasoning
@@ -48,23 +56,12 @@ def _reasoning_and_calls(content: Any) -> dict[str, Any]:
 
 def _result_fields(message: dict[str, Any]) -> dict[str, Any]:
     """Return the fields that only the result of a tool has."""
-    fields: dict[str, Any] = {"tool_call_id": text_or_none(message.get("toolCallId")) or ""}
-    if name := text_or_none(message.get("toolName")):
+    fields: dict[str, Any] = {"tool_call_id": get_text(message, "toolCallId") or ""}
+    if name := get_text(message, "toolName"):
         fields["tool_name"] = name
     if message.get("isError") is True:
         fields["is_error"] = True
     return fields
-
-
-def _tool_call(block: dict[str, Any]) -> dict[str, Any]:
-    arguments = block.get("arguments") if "arguments" in block else block.get("input")
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
-    name = text_or_none(block.get("name")) or ""
-    return {
-        "id": text_or_none(block.get("id")) or "",
-        "type": "function",
-        "function": {"name": name, "arguments": text},
-    }
 
 
 def blocks_text(content: Any) -> str:
@@ -89,8 +86,3 @@ def _block_text(block: Any) -> str:
         return f"[{kind}: {block.get('mimeType') or 'unknown'}, {len(data) * 3 // 4:,} bytes, not imported]"
     text = json.dumps(block, ensure_ascii=False)
     return text if len(text) <= _MAX_UNKNOWN_CHARS else f"[{kind}: {len(text):,} characters, not imported]"
-
-
-def text_or_none(value: Any) -> str | None:
-    """Return a text that is not blank; None for everything else."""
-    return value if isinstance(value, str) and value.strip() else None

@@ -76,6 +76,19 @@ def find_files(
     return [item for item in found if item is not None]
 
 
+def find_items(
+    path: Path | None, own: Iterable[Path], is_wanted: Callable[[Path], bool], label: str
+) -> list[ImportItem]:
+    """Return the file at a path, or the wanted files under it; without a path, those in the program's own directories.
+
+    A path that is a file is returned whatever it contains, so that reading it reports what is wrong with it.
+    """
+    if path is not None and (single := item_at(path, label)):
+        return [single]
+    directories = own if path is None else [path]
+    return [item for directory in directories for item in find_files(directory, is_wanted, label)]
+
+
 def _walk(directory: Path, levels: int) -> Iterator[Path]:
     try:
         entries = sorted(os.scandir(directory), key=lambda entry: entry.name)

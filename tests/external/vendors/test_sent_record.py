@@ -44,7 +44,7 @@ def test_what_was_sent_is_found_until_it_is_deleted(stored: SentRecord) -> None:
     record.add("session", "s1", "u2")
     assert (record.find("turn", "k1"), record.find("turn", "k2"), record.find("session", "s1")) == ("r1", "", "u2")
     assert [item.local_id for item in record.items()] == ["k1", "k2", "s1"]
-    assert [item.local_id for item in record.items("turn", "s2")] == ["k2"]
+    assert [item.local_id for item in record.of_sessions(["s1"])] == ["k1"]
     record.remove(record.items("turn")[0])
     assert record.find("turn", "k1") is None
 

@@ -281,9 +281,9 @@ def _may_store(vendor: Vendor, facts: Mapping[str, Any]) -> bool:
 class VendorRecall:
     """What one provider recalls. `search` gets a query and a timeout in seconds, and raises ProviderError."""
 
-    def __init__(self, vendor: str, breaker: CircuitBreaker | None = None) -> None:
+    def __init__(self, vendor: str) -> None:
         self._vendor = vendor
-        self._breaker = breaker or CircuitBreaker()
+        self._breaker = CircuitBreaker()
         self._lock = ForkLock()
         self._ahead: tuple[str, list[RecalledItem]] | None = None
         self._missed = False

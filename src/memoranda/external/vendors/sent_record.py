@@ -94,9 +94,9 @@ class SentRecord:
         found = self._select("remote_id", "", kind=kind, local_id=local_id)
         return str(found[0][0]) if found else None
 
-    def items(self, kind: str = "", session_id: str = "") -> list[SentItem]:
-        """What was sent, oldest first: everything, or of one kind, or of one session."""
-        filters = {name: value for name, value in (("kind", kind), ("session_id", session_id)) if value}
+    def items(self, kind: str = "") -> list[SentItem]:
+        """What was sent, oldest first: everything, or of one kind."""
+        filters = {"kind": kind} if kind else {}
         columns = "kind, local_id, remote_id, session_id, sent_at"
         return [SentItem(*row) for row in self._select(columns, " ORDER BY id", **filters)]
 

@@ -16,9 +16,8 @@ from memoranda.importers.chat_messages import (
 )
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent, Skipped
 from memoranda.importers.source_files import (
-    find_files,
+    find_items,
     is_recently_changed,
-    item_at,
     item_beside,
     read_json_file,
     read_json_lines,
@@ -32,8 +31,6 @@ class Jan:
     name = "jan"
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
-        if path is not None and (single := item_at(path, "thread")):
-            return [single]
         home = Path.home()
         bases = (
             home / ".local" / "share" / "Jan" / "data",
@@ -42,10 +39,8 @@ class Jan:
             home / "AppData" / "Roaming" / "Jan" / "data",
             home / "jan",
         )
-        directories = [path] if path is not None else [base / "threads" for base in bases]
-        found = [
-            item for base in directories for item in find_files(base, lambda file: file.name == _MESSAGES, "thread")
-        ]
+        own = [base / "threads" for base in bases]
+        found = find_items(path, own, lambda file: file.name == _MESSAGES, "thread")
         return [replace(item, modified_at=reread_time(item.modified_at)) for item in found]
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:

@@ -10,7 +10,7 @@ from typing import Any
 from memoranda.importers.chat_messages import call_parts, dicts_in, get_field, get_text, text_parts
 from memoranda.importers.exports.conversation_tree import ChatTree, TreeMessage
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadError, ReadEvent
-from memoranda.importers.source_files import find_files, item_at, load_json, open_source
+from memoranda.importers.source_files import find_files, find_items, load_json, open_source
 
 _CHECKED_BYTES = 1000
 
@@ -19,11 +19,9 @@ class LibreChat:
     name = "librechat"
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
-        if path is not None and (single := item_at(path, "export")):
-            return [single]
         if path is None:
             return find_files(Path.home() / "Downloads", _is_export, "export", max_depth=1)
-        return find_files(path, _is_export, "export")
+        return find_items(path, (), _is_export, "export")
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         value = load_json(item)

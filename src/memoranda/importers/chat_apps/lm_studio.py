@@ -21,7 +21,7 @@ from memoranda.importers.chat_messages import (
     to_json,
 )
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadError, ReadEvent, Skipped
-from memoranda.importers.source_files import find_files, is_recently_changed, item_at, load_json, reread_time
+from memoranda.importers.source_files import find_items, is_recently_changed, load_json, reread_time
 
 _ENDING = ".conversation.json"
 
@@ -30,11 +30,9 @@ class LMStudio:
     name = "lm-studio"
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
-        if path is not None and (single := item_at(path, "conversation")):
-            return [single]
         own = (Path.home() / ".lmstudio", Path.home() / ".cache" / "lm-studio")
-        directories = [path] if path is not None else [directory / "conversations" for directory in own]
-        found = [item for directory in directories for item in find_files(directory, _is_conversation, "conversation")]
+        directories = [directory / "conversations" for directory in own]
+        found = find_items(path, directories, _is_conversation, "conversation")
         return [replace(item, modified_at=reread_time(item.modified_at)) for item in found]
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:

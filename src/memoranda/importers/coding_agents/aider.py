@@ -11,7 +11,7 @@ from pathlib import Path
 
 from memoranda.importers.chat_messages import short_digest, text_message
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent, Skipped
-from memoranda.importers.source_files import MAX_LINE_BYTES, find_files, item_at, open_source
+from memoranda.importers.source_files import MAX_LINE_BYTES, find_items, item_at, open_source
 
 _FILE = ".aider.chat.history.md"
 _STARTED = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*")
@@ -25,8 +25,7 @@ class Aider:
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
         """Return the histories under a path; without one, of the current directory, those above it, and home."""
         if path is not None:
-            single = item_at(path, "chats")
-            return [single] if single else find_files(path, lambda file: file.name == _FILE, "chats")
+            return find_items(path, (), lambda file: file.name == _FILE, "chats")
         directories = dict.fromkeys([Path.cwd(), *Path.cwd().parents, Path.home()])
         found = [item_at(directory / _FILE, "chats") for directory in directories]
         return [item for item in found if item is not None]

@@ -14,7 +14,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from memoranda.importers.chat_messages import as_text, parse_timestamp, to_json
+from memoranda.importers.chat_messages import as_text, parse_timestamp, to_json, tool_call
 from memoranda.importers.coding_agents.project_notes import find_notes_of_claude, read_notes_of_claude
 from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage, ImportItem, ReadEvent, Skipped
 from memoranda.importers.source_files import Line, find_files, item_at, read_json_lines, read_line_events
@@ -281,7 +281,7 @@ def _assistant_message(blocks: list[Entry]) -> Entry | None:
         if kind == "thinking" and isinstance(block.get("thinking"), str):
             reasoning.append(block["thinking"])
         elif kind in ("tool_use", "server_tool_use"):
-            calls.append(_tool_call(block))
+            calls.append(tool_call(as_text(block.get("id")), as_text(block.get("name")), block.get("input")))
         else:
             text.append(_block_text(block))
     message: Entry = {"role": "assistant", "content": _join_texts(text)}
@@ -311,12 +311,6 @@ def _without_recalled_text(text: str) -> str:
     """Remove the text that our hook recalled: older versions of Claude Code put it into the user's message."""
     kept = strip_noted_blocks(text)
     return text if kept == text else kept.strip()
-
-
-def _tool_call(block: Entry) -> Entry:
-    arguments = block.get("input")
-    function = {"name": as_text(block.get("name")), "arguments": to_json({} if arguments is None else arguments)}
-    return {"id": as_text(block.get("id")), "type": "function", "function": function}
 
 
 def _tool_result(block: Entry, tool_names: dict[str, str]) -> Entry:

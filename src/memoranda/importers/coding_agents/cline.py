@@ -18,14 +18,7 @@ from memoranda.importers.chat_messages import (
     to_json,
 )
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadError, ReadEvent
-from memoranda.importers.source_files import (
-    find_files,
-    item_at,
-    item_beside,
-    load_json,
-    read_json_file,
-    storage_directories,
-)
+from memoranda.importers.source_files import find_items, item_beside, load_json, read_json_file, storage_directories
 
 _TASK_FILE, _SESSION_SUFFIX = "api_conversation_history.json", ".messages.json"
 # What Cline writes around the words of the user, and after them.
@@ -45,13 +38,10 @@ class Cline:
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
         """Return the tasks under a path, or where the extension and the command line keep them."""
-        if path is not None:
-            single = item_at(path, "task")
-            return [single] if single else find_files(path, _is_task, "task")
         directories = [storage / "globalStorage" / self._extension for storage in storage_directories(self._settings)]
         if self._command_line:
             directories.append(Path.home() / self._command_line / "data")
-        return [item for directory in directories for item in find_files(directory, _is_task, "task")]
+        return find_items(path, directories, _is_task, "task")
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         value = load_json(item)

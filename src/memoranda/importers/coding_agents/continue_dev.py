@@ -9,7 +9,7 @@ from typing import Any
 
 from memoranda.importers.chat_messages import chat_events, dicts_in, get_text, parse_timestamp, short_digest, to_json
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadError, ReadEvent
-from memoranda.importers.source_files import find_files, item_at, item_beside, load_json, path_of_url, read_json_file
+from memoranda.importers.source_files import find_items, item_beside, load_json, path_of_url, read_json_file
 
 _LIST = "sessions.json"
 _UNTITLED = frozenset({"Untitled Session", "New Session"})
@@ -24,10 +24,8 @@ class Continue:
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
         self._lists.clear()
         path = Path.home() / ".continue" if path is None else path
-        if single := item_at(path, "session"):
-            return [single]
         path = path / "sessions" if (path / "sessions").is_dir() else path
-        return find_files(path, lambda file: file.suffix == ".json" and file.name != _LIST, "session")
+        return find_items(path, (), lambda file: file.suffix == ".json" and file.name != _LIST, "session")
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         value = load_json(item)

@@ -12,9 +12,8 @@ from typing import Any
 from memoranda.importers.chat_messages import dicts_in, get_text, parse_timestamp, text_message, tool_call_message
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadError, ReadEvent, Skipped
 from memoranda.importers.source_files import (
-    find_files,
+    find_items,
     is_recently_changed,
-    item_at,
     item_beside,
     load_json,
     path_of_url,
@@ -39,10 +38,7 @@ class CopilotChat:
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
         """Return the chats under a path, or of all workspaces of the editors on this machine."""
-        if path is not None and (single := item_at(path, "chat")):
-            return [single]
-        directories = [path] if path is not None else storage_directories(self._settings)
-        found = [item for directory in directories for item in find_files(directory, _is_chat, "chat")]
+        found = find_items(path, storage_directories(self._settings), _is_chat, "chat")
         # A session that was converted has both files, and the log is the newer one.
         logs = {item.file for item in found if item.file.suffix == ".jsonl"}
         kept = [item for item in found if item.file in logs or item.file.with_suffix(".jsonl") not in logs]

@@ -21,8 +21,7 @@ from memoranda.importers.chat_messages import (
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, ReadEvent, Skipped
 from memoranda.importers.source_files import (
     Line,
-    find_files,
-    item_at,
+    find_items,
     item_beside,
     read_bytes,
     read_json_lines,
@@ -38,10 +37,8 @@ class CopilotCli:
     name = "copilot-cli"
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
-        path = Path.home() / ".copilot" / _FOLDER if path is None else path
-        if single := item_at(path, "session"):
-            return [single]
-        return find_files(path, lambda file: file.name == _EVENTS or _is_early(file), "session")
+        own = Path.home() / ".copilot" / _FOLDER
+        return find_items(path, [own], lambda file: file.name == _EVENTS or _is_early(file), "session")
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         session = item.file.parent.name if item.file.name == _EVENTS else item.file.stem

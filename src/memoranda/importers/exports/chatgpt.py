@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memoranda.importers.chat_messages import parse_timestamp
+from memoranda.importers.chat_messages import parse_timestamp, tool_call
 from memoranda.importers.exports.archives import ArrayElement, find_exports
 from memoranda.importers.exports.conversation_tree import ConversationTree, conversation_of, message_name, read_list
 from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage, ImportItem, ReadEvent, Skipped
@@ -51,7 +51,7 @@ def chat_message(message: Mapping[str, Any], role: str, name: str, call_id: str 
     if kind in _REASONING:
         found |= {"content": None, "reasoning": content if isinstance(content, str) else json.dumps(content)}
     elif is_call(message):
-        found |= {"content": None, "tool_calls": [_tool_call(message, content, name)]}
+        found |= {"content": None, "tool_calls": [tool_call(name, str(message["recipient"]), content)]}
     if role == "tool":
         found |= {"tool_name": _text(_part(message, "author").get("name")), "tool_call_id": call_id}
     metadata = _part(message, "metadata")
@@ -65,11 +65,6 @@ def chat_message(message: Mapping[str, Any], role: str, name: str, call_id: str 
 def is_call(message: Mapping[str, Any]) -> bool:
     """Whether a message is a tool call: the assistant sends it to a recipient other than the user."""
     return _part(message, "author").get("role") == "assistant" and message.get("recipient") not in _TO_USER
-
-
-def _tool_call(message: Mapping[str, Any], content: Any, name: str) -> Message:
-    arguments = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-    return {"id": name, "type": "function", "function": {"name": str(message["recipient"]), "arguments": arguments}}
 
 
 def _content(raw: Any, kind: Any) -> Any:

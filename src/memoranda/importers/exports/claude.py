@@ -5,13 +5,12 @@ messages make a tree; the branch that ends in the latest message is the session.
 several messages.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from memoranda.importers.chat_messages import parse_timestamp
+from memoranda.importers.chat_messages import parse_timestamp, tool_call
 from memoranda.importers.exports.archives import ArrayElement, find_exports
 from memoranda.importers.exports.conversation_tree import ConversationTree, conversation_of, message_name, read_list
 from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage, ImportItem, ReadEvent, Skipped
@@ -73,7 +72,7 @@ def _pieces(message: Mapping[str, Any], role: str, name: str) -> Iterator[Messag
             continue
         if kind == "tool_use":
             last_call = str(block.get("id") or f"{name}-{index}")
-            piece.calls.append(_tool_call(block, last_call))
+            piece.calls.append(tool_call(last_call, str(block.get("name")), block.get("input")))
         else:
             _add_block(piece, block, kind)
         if piece.started_at is None and isinstance(block, Mapping):
@@ -101,11 +100,6 @@ def _add_block(piece: _MessageParts, block: Any, kind: Any) -> None:
     elif block:
         # A block of an unknown kind is kept unchanged.
         piece.parts.append(dict(block) if isinstance(block, Mapping) else {"type": "part", "value": block})
-
-
-def _tool_call(block: Mapping[str, Any], call_id: str) -> Message:
-    arguments = json.dumps(block.get("input"), ensure_ascii=False)
-    return {"id": call_id, "type": "function", "function": {"name": str(block.get("name")), "arguments": arguments}}
 
 
 def _tool_result(block: Mapping[str, Any], last_call: str) -> Message:

@@ -13,7 +13,7 @@ from typing import Any
 
 from memoranda.importers.chat_messages import parse_timestamp
 from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage, ImportItem, Problem, ReadEvent
-from memoranda.importers.source_files import Line, find_files, item_at, read_json_lines, read_line_events
+from memoranda.importers.source_files import Line, find_items, read_json_lines, read_line_events
 
 _SESSION_FIELDS = ("session", "title", "model", "directory", "started_at", "parent", "relation")
 _RELATIONS = ("branch", "delegation", "compression")
@@ -25,10 +25,7 @@ class JsonLines:
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
         """Return the file at `path`, or the files under that directory; there is no default directory."""
-        if path is None:
-            return []
-        single = item_at(path, "messages")
-        return [single] if single else find_files(path, lambda file: file.suffix in _SUFFIXES, "messages")
+        return find_items(path, (), lambda file: file.suffix in _SUFFIXES, "messages")
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """Yield the messages of a file, line by line."""

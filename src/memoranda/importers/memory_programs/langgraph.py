@@ -25,6 +25,7 @@ from memoranda.importers.chat_messages import (
     parse_timestamp,
     text_message,
     to_json,
+    tool_call,
     tool_result_message,
 )
 from memoranda.importers.reader_protocol import (
@@ -330,16 +331,14 @@ def _message_events(message: dict[str, Any], name: str, at: Any) -> Iterator[Rea
         call = (str(message.get("tool_call_id") or name), str(message.get("name") or ""))
         yield tool_result_message(call, text, name, at)
     else:
-        calls = [_tool_call(call) for call in dicts_in(message.get("tool_calls"))]
+        calls = [
+            tool_call(as_text(call.get("id")), str(call.get("name")), call.get("args") or {})
+            for call in dicts_in(message.get("tool_calls"))
+        ]
         if text or calls:
             yield text_message(role, text, name, at, tool_calls=calls or None)
         else:
             yield Skipped("message without text")
-
-
-def _tool_call(call: dict[str, Any]) -> dict[str, Any]:
-    function = {"name": str(call.get("name")), "arguments": to_json(call.get("args") or {})}
-    return {"id": as_text(call.get("id")), "type": "function", "function": function}
 
 
 def _read_items(item: ImportItem, connection: sqlite3.Connection, columns: set[str]) -> Iterator[ReadEvent]:

@@ -11,7 +11,7 @@ from typing import Any
 from memoranda.importers.chat_messages import chat_events, dicts_in, get_text, text_message
 from memoranda.importers.notes import dated_text, note, notes_of
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadError, ReadEvent
-from memoranda.importers.source_files import find_files, item_at, load_json
+from memoranda.importers.source_files import find_items, load_json
 
 _PROGRAM = "zep"
 _FIELDS = ("episodes", "edges", "facts", "messages")
@@ -32,10 +32,7 @@ class Zep:
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
         """Return the JSON files under a path; both keep their graph in a database server."""
-        if path is None:
-            return []
-        single = item_at(path, "graph")
-        return [single] if single else find_files(path, lambda file: file.suffix == ".json", "graph")
+        return find_items(path, (), lambda file: file.suffix == ".json", "graph")
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """Yield the episodes and messages as sessions, and the facts as notes."""

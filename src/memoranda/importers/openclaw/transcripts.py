@@ -12,8 +12,8 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from memoranda.importers.chat_messages import parse_timestamp
-from memoranda.importers.pi_messages import blocks_text, convert_message, text_or_none
+from memoranda.importers.chat_messages import get_text, parse_timestamp
+from memoranda.importers.pi_messages import blocks_text, convert_message
 from memoranda.importers.reader_protocol import (
     ImportedConversation,
     ImportedMessage,
@@ -74,18 +74,18 @@ class EventThread:
 
     def _learn(self, event: Event, kind: Any) -> None:
         if kind == "session":
-            self.directory = text_or_none(event.get("cwd")) or self.directory
+            self.directory = get_text(event, "cwd") or self.directory
             self.started_at = parse_timestamp(event.get("timestamp")) or self.started_at
-            parent = text_or_none(event.get("parentSession"))
+            parent = get_text(event, "parentSession")
             # The path of the file that the session was branched from, or that session's id.
             self.parent = parent.replace("\\", "/").rpartition("/")[2].removesuffix(".jsonl") if parent else self.parent
         elif kind == "session_info":
-            self.title = text_or_none(event.get("name")) or self.title
+            self.title = get_text(event, "name") or self.title
         elif kind == "model_change":
-            self.model = self.model or text_or_none(event.get("modelId"))
+            self.model = self.model or get_text(event, "modelId")
         elif kind == "message":
             message = event.get("message")
-            self.model = self.model or (text_or_none(message.get("model")) if isinstance(message, dict) else None)
+            self.model = self.model or get_text(message, "model")
 
 
 def _message_of(event: Event, kind: Any) -> dict[str, Any] | None:
@@ -95,7 +95,7 @@ def _message_of(event: Event, kind: Any) -> dict[str, Any] | None:
         return convert_message(message)
     if kind == "custom_message" and (text := blocks_text(event.get("content"))):
         return {"role": "system", "content": text}
-    if kind in ("compaction", "branch_summary") and (summary := text_or_none(event.get("summary"))):
+    if kind in ("compaction", "branch_summary") and (summary := get_text(event, "summary")):
         return {"role": "user", "content": summary, "is_summary": True}
     return None
 
