@@ -421,41 +421,54 @@ def clock() -> _Clock:
     return _Clock()
 
 
+def _ask(breaker: CircuitBreaker, failure: Exception | None = None) -> str:
+    """What happens to a call that fails, if there is a failure: done, failed, or how long it must wait."""
+
+    def call() -> str:
+        if failure is not None:
+            raise failure
+        return "done"
+
+    try:
+        return breaker.run(call, "Acme")
+    except PermanentProviderError:
+        return "failed"
+    except TemporaryProviderError as error:
+        return "failed" if error is failure else f"{error.retry_after:.0f} s"
+
+
+_REFUSED = PermanentProviderError("no")
+
+
+def _busy(seconds: float) -> TemporaryProviderError:
+    return TemporaryProviderError("busy", seconds)
+
+
 def test_it_opens_after_enough_failures_in_a_row(clock: _Clock) -> None:
     """A success in between starts the count from zero."""
     breaker = CircuitBreaker(3, 30.0, clock=clock)
-    for outcome in (breaker.failed, breaker.failed, breaker.succeeded, breaker.failed, breaker.failed):
-        assert breaker.allow()
-        outcome()
-    assert breaker.allow()
-    breaker.failed()
-    assert not breaker.allow()
-    assert breaker.seconds_left == 30.0
+    outcomes = [_ask(breaker, failure) for failure in (_REFUSED, _REFUSED, None, _REFUSED, _REFUSED, _REFUSED, None)]
+    assert outcomes == ["failed", "failed", "done", "failed", "failed", "failed", "30 s"]
 
 
 def test_one_probe_at_a_time_decides(clock: _Clock) -> None:
     """Other calls wait for its result: a failure opens it again at once, a success closes it."""
     breaker = CircuitBreaker(1, 30.0, clock=clock)
-    breaker.failed()
+    assert _ask(breaker, _REFUSED) == "failed"
     clock.now += 30.0
-    assert [breaker.allow(), breaker.allow()] == [True, False]
-    breaker.failed()
-    assert not breaker.allow()
+    assert breaker.run(lambda: _ask(breaker), "Acme") == "0 s"
+    assert [_ask(breaker), _ask(breaker, _REFUSED), _ask(breaker)] == ["done", "failed", "30 s"]
     clock.now += 30.0
-    assert breaker.allow()
-    breaker.succeeded()
-    assert [breaker.allow(), breaker.allow()] == [True, True]
+    assert [_ask(breaker, _REFUSED), _ask(breaker)] == ["failed", "30 s"]
+    clock.now += 30.0
+    assert [_ask(breaker), _ask(breaker)] == ["done", "done"]
 
 
 def test_a_service_that_says_how_long_to_wait_gets_nothing_for_that_long(clock: _Clock) -> None:
     """At its first failure, and never for less than the usual time."""
     breaker = CircuitBreaker(3, 30.0, clock=clock)
-    breaker.failed(retry_after=0.0)
-    assert breaker.allow()
-    breaker.failed(retry_after=120.0)
+    assert [_ask(breaker, _busy(0.0)), _ask(breaker, _busy(120.0)), _ask(breaker)] == ["failed", "failed", "120 s"]
     clock.now += 119.0
-    assert not breaker.allow()
+    assert _ask(breaker) == "1 s"
     clock.now += 1.0
-    assert breaker.allow()
-    breaker.failed(retry_after=1.0)
-    assert breaker.seconds_left == 30.0
+    assert [_ask(breaker, _busy(1.0)), _ask(breaker)] == ["failed", "30 s"]

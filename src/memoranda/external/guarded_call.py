@@ -74,7 +74,12 @@ def _parameters_of(method: Callable[..., Any]) -> Parameters | None:
 
 
 def _bind_arguments(parameters: Parameters, args: Mapping[str, Any], facts: Mapping[str, Any]) -> BoundArguments:
-    """Pass `args` in their order and `facts` by name, as far as the method accepts them."""
+    """Pass `args` in their order and `facts` by name, as far as the method accepts them.
+
+    A provider may predate `metadata`: it is passed by name; else in the next free position, whatever that parameter is
+    called; and its values also go to parameters of the same names, because older hooks accepted `session_id` and others
+    one by one.
+    """
     positional: list[Any] = []
     named: dict[str, Any] = {}
     dropped: list[str] = []
@@ -86,34 +91,22 @@ def _bind_arguments(parameters: Parameters, args: Mapping[str, Any], facts: Mapp
         else:
             dropped.append(name)
     filled = set(parameters.positional[: len(positional)])
-    free = set(parameters.positional[len(positional) :])
+    free = list(parameters.positional[len(positional) :])
     for name, value in facts.items():
         if name not in filled and (name in parameters.named or (parameters.any_named and name not in free)):
             named[name] = value
-    return BoundArguments(tuple(positional), named, tuple(dropped))
-
-
-def _bind_hermes_arguments(parameters: Parameters, args: Mapping[str, Any], facts: Mapping[str, Any]) -> BoundArguments:
-    """Bind arguments for a provider that may predate `metadata`.
-
-    `metadata` is passed by name; else in the next free position, whatever that parameter is called; and its values also
-    go to parameters of the same names, because older hooks accepted `session_id` and others one by one.
-    """
-    bound = _bind_arguments(parameters, args, facts)
     metadata = facts.get("metadata")
-    if not isinstance(metadata, dict):
-        return bound
-    filled = set(parameters.positional[: len(bound.positional)])
-    spread = parameters.named & metadata.keys() - filled - bound.named.keys()
-    named = bound.named | {name: metadata[name] for name in spread}
-    if "metadata" in named:
-        return BoundArguments(bound.positional, named, bound.dropped)
-    free = [name for name in parameters.positional[len(bound.positional) :] if name not in named]
-    if not free:
-        return BoundArguments(bound.positional, named, (*bound.dropped, "metadata"))
-    if free[0] in parameters.named:
-        return BoundArguments(bound.positional, named | {free[0]: metadata}, bound.dropped)
-    return BoundArguments((*bound.positional, metadata), named, bound.dropped)
+    if isinstance(metadata, dict):
+        spread = parameters.named & metadata.keys() - filled - named.keys()
+        named |= {name: metadata[name] for name in spread}
+        free = [name for name in free if name not in named]
+        if "metadata" not in named and free and free[0] in parameters.named:
+            named[free[0]] = metadata
+        elif "metadata" not in named and free:
+            positional.append(metadata)
+        elif "metadata" not in named:
+            dropped.append("metadata")
+    return BoundArguments(tuple(positional), named, tuple(dropped))
 
 
 class EventLoop:
@@ -346,7 +339,7 @@ class GuardedProvider:
         return PendingCall(lambda: self._invoke(hook, args, facts), name, then, redactor=self._redactor)
 
     def _invoke(self, hook: str, args: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
-        bound = _bind_hermes_arguments(self.parameters(hook) or _contract_parameters(hook), args, facts)
+        bound = _bind_arguments(self.parameters(hook) or _contract_parameters(hook), args, facts)
         for name in bound.dropped:
             if (hook, name) not in self._logged_drops:
                 self._logged_drops.add((hook, name))

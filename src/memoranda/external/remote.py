@@ -50,8 +50,7 @@ _Result = TypeVar("_Result")
 class CircuitBreaker:
     """Closed at first. Opens after `max_failures` in a row; after `open_seconds` one call may probe the service.
 
-    A probe that succeeds closes it, one that fails opens it again. Thread-safe. Ask `allow` before a call, and report
-    every call that was allowed with `succeeded` or `failed`.
+    A probe that succeeds closes it, one that fails opens it again. Thread-safe.
     """
 
     def __init__(
@@ -65,48 +64,31 @@ class CircuitBreaker:
         self._open_until = 0.0
         self._probing = False
 
-    def allow(self) -> bool:
-        """Whether to make a call now; False while the breaker is open or another call probes the service."""
-        with self._lock:
-            if not self._open_until:
-                return True
-            if self._probing or self._clock() < self._open_until:
-                return False
-            self._probing = True
-            return True
-
     def run(self, call: Callable[[], _Result], service: str) -> _Result:
         """The result of a call, whose outcome is counted; raises TemporaryProviderError while none is allowed."""
-        if not self.allow():
-            seconds = self.seconds_left
-            raise TemporaryProviderError(
-                f"{service} keeps failing, and is asked again in {seconds:.0f} seconds.", seconds
-            )
+        with self._lock:
+            seconds = max(0.0, self._open_until - self._clock())
+            if self._open_until and (self._probing or seconds):
+                raise TemporaryProviderError(
+                    f"{service} keeps failing, and is asked again in {seconds:.0f} seconds.", seconds
+                )
+            self._probing = bool(self._open_until)
         try:
             result = call()
         except BaseException as error:
-            self.failed(error.retry_after if isinstance(error, TemporaryProviderError) else None)
+            self._count_failure(error.retry_after if isinstance(error, TemporaryProviderError) else None)
             raise
-        self.succeeded()
-        return result
-
-    def succeeded(self) -> None:
         with self._lock:
             self._failures, self._open_until, self._probing = 0, 0.0, False
+        return result
 
-    def failed(self, retry_after: float | None = None) -> None:
+    def _count_failure(self, retry_after: float | None) -> None:
         """Count a failure; a service that says how long to wait opens the breaker for that long at once."""
         with self._lock:
             self._failures += 1
             if self._probing or self._failures >= self._max_failures or retry_after:
                 self._open_until = self._clock() + max(self._open_seconds, retry_after or 0.0)
             self._probing = False
-
-    @property
-    def seconds_left(self) -> float:
-        """How long until a probe is allowed."""
-        with self._lock:
-            return max(0.0, self._open_until - self._clock()) if self._open_until else 0.0
 
 
 class _Address(NamedTuple):

@@ -286,29 +286,12 @@ class VendorRecall:
         self._breaker = CircuitBreaker()
         self._lock = ForkLock()
         self._ahead: tuple[str, list[RecalledItem]] | None = None
-        self._missed = False
-
-    @property
-    def missed(self) -> bool:
-        """Whether the last live search failed or was late."""
-        return self._missed
-
-    def live(self, search: Search, query: str, seconds: float) -> list[RecalledItem]:
-        """Search now, behind the breaker. Raises ProviderError."""
-        try:
-            items = self._breaker.run(lambda: search(query, seconds), self._vendor)
-        except BaseException:
-            self._missed = True
-            raise
-        self._missed = False
-        return items
+        self.missed = False
+        """Whether the last search in a turn failed or was late."""
 
     def search_ahead(self, search: Search, query: str, seconds: float, session_id: str) -> None:
         """Search for the next turn of a session, and keep the result for it. Raises ProviderError."""
-        missed = self._missed
-        items = self.live(search, query, seconds)
-        # Only a live search in a turn shows that the vendor is fast enough.
-        self._missed = missed
+        items = self._search(search, query, seconds)
         with self._lock:
             self._ahead = (session_id, items)
 
@@ -328,11 +311,16 @@ class VendorRecall:
     ) -> list[RecalledItem]:
         """The result of a live search; the one that was kept if the live one fails. `merge` adds the two."""
         kept = self.take_ahead(session_id)
+        self.missed = True
         try:
-            found = self.live(search, query, seconds)
+            found = self._search(search, query, seconds)
         except ProviderError as error:
             if not kept:
                 raise
             _log.info("%s uses what it found after the last turn: %s", self._vendor, error)
             return kept
+        self.missed = False
         return [*kept, *found] if merge else found
+
+    def _search(self, search: Search, query: str, seconds: float) -> list[RecalledItem]:
+        return self._breaker.run(lambda: search(query, seconds), self._vendor)
