@@ -75,7 +75,8 @@ def _date(value: Any) -> str:
 
 def find_markdown(directory: Path) -> list[ImportItem]:
     """Return the Markdown files of a directory, without hidden ones and without links that lead out of it."""
-    return [item for item in find_files(directory, _is_markdown, str(directory)) if _is_inside(item.file, directory)]
+    found = find_files(directory, lambda file: file.suffix == ".md" and file.name[0] != ".", str(directory))
+    return [item for item in found if _is_inside(item.file, directory)]
 
 
 def markdown_events(item: ImportItem, program: str, collection: str, title: str) -> Iterator[ReadEvent]:
@@ -112,10 +113,6 @@ def split_front_matter(text: str) -> tuple[dict[str, str], str]:
             last = next(reversed(fields))
             fields[last] = f"{fields[last]}, {entry[1]}".removeprefix(", ")
     return fields, "\n".join(lines[end + 1 :])
-
-
-def _is_markdown(file: Path) -> bool:
-    return file.suffix == ".md" and not file.name.startswith(".")
 
 
 def _is_inside(file: Path, directory: Path) -> bool:

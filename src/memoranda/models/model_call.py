@@ -99,10 +99,6 @@ def unreadable_reply(label: str, why: object) -> CallFailure:
     return CallFailure(ModelReplyError(f"{label} sent a response that is not a reply: {quote(str(why))}"))
 
 
-def deadline_error(label: str, seconds: float) -> ModelUnreachableError:
-    return ModelUnreachableError(f"{label} did not answer within {seconds:g} seconds.")
-
-
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """The wait in seconds that the response headers ask for."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
@@ -181,7 +177,7 @@ class ModelCall:
                 with interruptible:
                     event = self._events.get(timeout=max(0.0, self._seconds_left()))
             except queue.Empty:
-                raise deadline_error(self._label, self._seconds) from None
+                raise ModelUnreachableError(f"{self._label} did not answer within {self._seconds:g} seconds.") from None
             if isinstance(event, str):
                 on_text(event)
             elif event.reply is not None:

@@ -29,7 +29,7 @@ def parse_reply(answer: Mapping[str, Any]) -> Reply:
     choice = answer["choices"][0]
     message = choice["message"]
     calls = _with_unique_ids([
-        ToolCall(call.get("id") or "", _name(call["function"]), _arguments(call["function"]))
+        ToolCall(call.get("id") or "", _text(call["function"]["name"]), _arguments(call["function"]))
         for call in message.get("tool_calls") or ()
     ])  # fmt: skip
     return _reply(
@@ -173,10 +173,6 @@ def _text(value: Any) -> str:
     return value
 
 
-def _name(function: Mapping[str, Any]) -> str:
-    return _text(function["name"])
-
-
 def _arguments(function: Mapping[str, Any]) -> str:
     """The arguments as JSON text; some local servers send them as an object."""
     arguments = function.get("arguments")
@@ -195,14 +191,10 @@ def _with_unique_ids(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
     seen: set[str] = set()
     unique = []
     for call in calls:
-        call_id = call.id if call.id and call.id not in seen else _new_id()
+        call_id = call.id if call.id and call.id not in seen else f"call_{secrets.token_hex(12)}"
         seen.add(call_id)
         unique.append(replace(call, id=call_id))
     return tuple(unique)
-
-
-def _new_id() -> str:
-    return f"call_{secrets.token_hex(12)}"
 
 
 OPENAI = "https://api.openai.com/v1"

@@ -32,7 +32,7 @@ class LMStudio:
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
         own = (Path.home() / ".lmstudio", Path.home() / ".cache" / "lm-studio")
         directories = [directory / "conversations" for directory in own]
-        found = find_items(path, directories, _is_conversation, "conversation")
+        found = find_items(path, directories, lambda file: file.name.endswith(_ENDING), "conversation")
         return [replace(item, modified_at=reread_time(item.modified_at)) for item in found]
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
@@ -56,10 +56,6 @@ class LMStudio:
                 yield Skipped("answer that may still be written")
             elif version:
                 yield from _version_events(version[0], f"{session}:{number}")
-
-
-def _is_conversation(file: Path) -> bool:
-    return file.name.endswith(_ENDING)
 
 
 def _version_events(version: dict[str, Any], name: str) -> Iterator[ReadEvent]:

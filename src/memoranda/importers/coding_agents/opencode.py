@@ -108,8 +108,21 @@ class OpenCode:
         return [*found, *find_sessions(path)]
 
     def scan_session(self, file: Path, host_id: str) -> Sequence[ImportItem]:
-        """Return one session of a database and its sub-agents, without measuring the others."""
-        return session_items(file, host_id)
+        """Return one session of a database and its sub-agents, without measuring the others.
+
+        What is wrong with an unreadable database is reported by reading it.
+        """
+        item = database_at(file, _UNREADABLE)
+        if item is None:
+            return []
+        try:
+            with open_database(file) as connection:
+                _check_tables(connection)
+                family = connection.execute(_FAMILY, {"id": host_id})
+                found = [self._databases.measure(connection, item, row) for row in family]
+        except OSError:
+            found = [(host_id, item.modified_at, item.size)]
+        return [_session_item(file, *measured) for measured in found]
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         parts = _read_stored_session(item) if item.label.startswith(SESSION_LABEL) else _read_session_files(item)
@@ -304,21 +317,6 @@ class SessionDatabases:
             size = connection.execute(_SIZE, {"id": row[0]}).fetchone()[0]
             known = self._sizes[item.file, name] = (at, size if isinstance(size, int) else 0)
         return name, at, known[1]
-
-
-def session_items(file: Path, host_id: str) -> list[ImportItem]:
-    """Return one session and its sub-agents; what is wrong with an unreadable database is reported by reading it."""
-    item = database_at(file, _UNREADABLE)
-    if item is None:
-        return []
-    databases = SessionDatabases()
-    try:
-        with open_database(file) as connection:
-            _check_tables(connection)
-            found = [databases.measure(connection, item, row) for row in connection.execute(_FAMILY, {"id": host_id})]
-    except OSError:
-        found = [(host_id, item.modified_at, item.size)]
-    return [_session_item(file, *measured) for measured in found]
 
 
 def _session_item(file: Path, name: str, at: float, size: int) -> ImportItem:

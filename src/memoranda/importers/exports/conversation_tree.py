@@ -42,7 +42,7 @@ class ConversationTree(ABC):
         for branch in split_branches(parents, current if isinstance(current, str) else None):
             parent = names[branch.forks_from] if branch.forks_from is not None else host_id if names else None
             # The visible branch keeps the id of the conversation; others add their first message to it.
-            names.append(branch_name(host_id, branch.nodes[0]) if names else host_id)
+            names.append(f"{host_id}{_BRANCH}{branch.nodes[0]}" if names else host_id)
             messages = [found for name in branch.nodes for found in self._message_events(name)]
             imported = [event for event in messages if isinstance(event, ImportedMessage)]
             if imported:
@@ -139,11 +139,6 @@ _BRANCH = "~"
 def message_name(host_id: str, name: str) -> str:
     """Return the id of a message in its conversation, as text that every database can store."""
     return f"{host_id}/{name}".encode("utf-8", "backslashreplace").decode()
-
-
-def branch_name(host_id: str, first: str) -> str:
-    """Return the id of a branch: the conversation, and the branch's first own message."""
-    return f"{host_id}{_BRANCH}{first}"
 
 
 def conversation_of(host_id: str) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 from memoranda.importers.openclaw.credentials import find_credentials
 from memoranda.importers.openclaw.installation import find_directories, inspect_installation
-from memoranda.importers.openclaw.transcripts import FILE_NAME, EventThread, database_item, read_database
+from memoranda.importers.openclaw.transcripts import FILE_NAME, EventThread, read_database
 from memoranda.importers.reader_protocol import ImportedMessage, ImportItem, ReadEvent
 from memoranda.importers.source_databases import database_at
 from memoranda.importers.source_files import find_files, item_at, read_json_lines, read_line_events
@@ -32,6 +32,7 @@ _DELETED = re.compile(r"\.deleted\.|\.lock$|\.tmp$|\.trajectory\b")
 # Other programs that an agent works with keep their own transcripts there.
 _OTHER_PROGRAMS = frozenset(("codex-home", "node_modules", ".git"))
 _MIN_CREDENTIAL_CHARS = 8
+_DATABASE = "database"
 _STATE_FIELDS = ("title", "model", "directory", "started_at", "parent", "extra")
 
 
@@ -50,14 +51,14 @@ class OpenClaw:
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
         """Return the databases and transcripts of all agents, the oldest first."""
-        if path is not None and (single := _single_item(path)):
-            return [single]
+        if path is not None and (single := item_at(path, "session")):
+            return [database_at(path, _DATABASE) or single] if path.name == FILE_NAME else [single]
         found: list[ImportItem] = []
         for root in [path] if path is not None else find_directories():
             agents = root / "agents" if (root / "agents").is_dir() else root
             found += find_files(agents, _is_transcript, "session")
-            databases = [item.file for item in find_files(agents, lambda file: file.name == FILE_NAME, "database")]
-            found += [item for item in map(database_item, databases) if item is not None]
+            databases = find_files(agents, lambda file: file.name == FILE_NAME, _DATABASE)
+            found += [database_at(item.file, _DATABASE) or item for item in databases]
         return sorted(found, key=lambda item: (item.label != "session", item.modified_at, str(item.file)))
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
@@ -97,10 +98,6 @@ class _CredentialFilter:
         message = imported.message
         kept: dict[str, Any] = {name: message[name] for name in ("external_id", "timestamp") if name in message}
         return ImportedMessage({**self._redactor.value(message)[0], **kept}, imported.line)
-
-
-def _single_item(path: Path) -> ImportItem | None:
-    return database_item(path) if path.name == FILE_NAME else item_at(path, "session")
 
 
 def _is_transcript(file: Path) -> bool:

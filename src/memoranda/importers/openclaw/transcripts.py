@@ -22,7 +22,7 @@ from memoranda.importers.reader_protocol import (
     ReadEvent,
     Skipped,
 )
-from memoranda.importers.source_databases import database_at, open_database
+from memoranda.importers.source_databases import open_database
 from memoranda.importers.zstandard import MISSING_LIBRARY, unpack
 from memoranda.support.json_object import parse_object
 from memoranda.support.lazy_dataclass import dataclass
@@ -118,11 +118,6 @@ def _timestamp(event: Event) -> Any:
     """Return when the event was written; without that, when its message was sent."""
     message = event.get("message")
     return event.get("timestamp") or (message.get("timestamp") if isinstance(message, dict) else None)
-
-
-def database_item(file: Path) -> ImportItem | None:
-    """Return a database as an item; its write-ahead log counts as part of it."""
-    return database_at(file, "database")
 
 
 def read_database(item: ImportItem, session_id: str | None = None) -> Iterator[ReadEvent]:

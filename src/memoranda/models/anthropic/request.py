@@ -184,7 +184,9 @@ def breakpoint_positions(messages: list[JsonObject]) -> list[Position]:
     ends = [len(blocks), *reversed(_user_starts(messages, blocks))][:_MAX_IN_MESSAGES]
     chosen: list[Position] = []
     for end in ends:
-        markable = ((position, index) for position, index, block in reversed(blocks[:end]) if _can_be_marked(block))
+        markable = (
+            (position, index) for position, index, block in reversed(blocks[:end]) if block["type"] not in THINKING
+        )
         found = next(markable, None)
         if found is not None and found not in chosen:
             chosen.append(found)
@@ -203,10 +205,6 @@ def _user_starts(messages: list[JsonObject], blocks: list[tuple[int, int, Any]])
             starts.append(number)
         in_user_text = is_user_text
     return starts
-
-
-def _can_be_marked(block: JsonObject) -> bool:
-    return block["type"] not in THINKING
 
 
 def _mark_last(blocks: list[JsonObject]) -> list[JsonObject]:
