@@ -25,7 +25,6 @@ from memoranda.external.vendors.vendor import (
     Delegation,
     MemoryWrite,
     SessionEnd,
-    SessionSwitch,
     ToolArgumentError,
     Turn,
     Vendor,
@@ -180,21 +179,10 @@ class VendorProvider(MemoryProvider):
         if _may_store(vendor, facts):
             vendor.end_session(SessionEnd(*known, tuple(messages)))
 
-    def on_session_switch(
-        self,
-        new_session_id: str,
-        *,
-        parent_session_id: str = "",
-        reset: bool = False,
-        rewound: bool = False,
-        **facts: Facts,
-    ) -> None:
+    def on_session_switch(self, new_session_id: str, **facts: Facts) -> None:
         vendor = self._open_vendor()
         self._recall.drop()
-        known = delivery_facts(facts, vendor.session_id, time.time())
-        reason = str(facts.get("reason") or "")
-        if _may_store(vendor, facts):
-            vendor.switch_session(SessionSwitch(*known, new_session_id, parent_session_id, reset, rewound, reason))
+        vendor.drop_recalled()
         vendor.session_id = new_session_id
 
     def on_pre_compress(self, messages: list[Message], **facts: Facts) -> str:

@@ -161,20 +161,6 @@ class SessionEnd(Delivery):
     messages: tuple[Message, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SessionSwitch(Delivery):
-    """The change from `session_id` to another id; `rewound` keeps the id, and turns were taken back.
-
-    `reason` is compression, branch, resume, reset, new_session, or empty.
-    """
-
-    new_session_id: str
-    parent_session_id: str = ""
-    reset: bool = False
-    rewound: bool = False
-    reason: str = ""
-
-
 def digest(*parts: str, chars: int = 32) -> str:
     """A name that is made from texts: the same for the same texts, and another one for others."""
     raw = "\0".join(parts).encode("utf-8", "surrogatepass")
@@ -316,9 +302,8 @@ class Vendor(ABC):
     """One vendor, for one user. `open`, `search` and `store_turn` are required; everything else has a default.
 
     `settings` has a value for every field, `scope` says for whom it was started, and `sent` is the record of what the
-    vendor has received. Methods that write (`store_…`, `end_session`, `switch_session`) are only called for sessions
-    that may write. They raise ProviderError unless the vendor accepted, and may be called from another thread than
-    `search` and the tools.
+    vendor has received. Methods that write (`store_…`, `end_session`) are only called for sessions that may write. They
+    raise ProviderError unless the vendor accepted, and may be called from another thread than `search` and the tools.
     """
 
     name: ClassVar[str]
@@ -338,7 +323,6 @@ class Vendor(ABC):
         self.scope = scope
         self.sent = sent
         self.session_id = session_id
-        """The current session; `switch_session` has the next one before this changes."""
         self._http: RemoteClient | None = None
 
     @classmethod
@@ -423,8 +407,8 @@ class Vendor(ABC):
     def end_session(self, end: SessionEnd) -> None:
         """A session has ended. May be repeated."""
 
-    def switch_session(self, switch: SessionSwitch) -> None:
-        """The conversation continues under another id, or was rewound. May be repeated."""
+    def drop_recalled(self) -> None:
+        """Forget what was recalled for the session: the conversation continues under another id, or was rewound."""
 
     def before_compression(self, messages: list[Message], session_id: str) -> str:
         """Text for the summary of messages that are about to leave the context; under a deadline."""

@@ -26,7 +26,6 @@ from memoranda.external.vendors.sent_record import SentItem
 from memoranda.external.vendors.texts import SOURCE, RecalledItem, clean_text, missing_parts, split_turn
 from memoranda.external.vendors.vendor import (
     MemoryWrite,
-    SessionSwitch,
     ToolArgumentError,
     Turn,
     Vendor,
@@ -108,7 +107,7 @@ class HonchoVendor(Vendor):
     def search_ahead(self, query: str, limit: int, timeout: float) -> list[RecalledItem]:
         return self._recall.ask(query, timeout, self.session_id)
 
-    def switch_session(self, switch: SessionSwitch) -> None:
+    def drop_recalled(self) -> None:
         self._recall.reset()
 
     def store_turn(self, turn: Turn) -> str | None:
