@@ -4,7 +4,7 @@
     python -m benchmarks.everyday --part all --failures
     python -m benchmarks.everyday --group names --decoys 3200     # behind many messages that have the same pieces
 
-The cases are text files in `everyday/before/`, `everyday/after/` and `everyday/later/`: those in the last two were
+The cases are text files in `everyday/before/`, `after/`, `later/`, `fourth/` and `fifth/`: all but the first were
 written after the code and counted once. Each part is recorded in a home of its own, with the conversations in
 `everyday/haystack.txt`; then every question goes to `memory.search`, to `memory.recall`, to the hook that a host runs
 on every prompt, and to plain FTS5 over the same messages. The prompts of `prompts.txt` and the questions of
@@ -33,11 +33,11 @@ from benchmarks.recall_peers import open_peers
 from memoranda.integrations.hooks.prompt_evidence import find_evidence
 from memoranda.search.relevance import CONFIDENCES
 
-PARTS = ("before", "after", "later")
-LITERAL, NAMES, PHRASES, CHANGED, REASKED, OTHERS, PROMPTS = (
-    "literal", "names", "phrases", "changed", "reasked", "others", "prompts",
+PARTS = ("before", "after", "later", "fourth", "fifth")
+LITERAL, NAMES, PHRASES, CHANGED, REASKED, CORRECTED, OWN, OTHERS, PROMPTS = (
+    "literal", "names", "phrases", "changed", "reasked", "corrected", "own", "others", "prompts",
 )  # fmt: skip
-GROUPS = (LITERAL, NAMES, PHRASES, CHANGED, REASKED, OTHERS, PROMPTS)
+GROUPS = (LITERAL, NAMES, PHRASES, CHANGED, REASKED, CORRECTED, OWN, OTHERS, PROMPTS)
 _FILES = Path(__file__).parent / "everyday"
 _ROLES = {"u": "user", "a": "assistant"}
 # A key that names a kind of case; all other keys are ways to ask.
@@ -68,7 +68,8 @@ class Case:
         """The conversation that should come first; "" for a question that none answers."""
         if self.group in (OTHERS, PROMPTS):
             return ""
-        return self.session("new" if self.group == CHANGED else next(iter(self.conversations)))
+        newest = {CHANGED: "new", CORRECTED: "again"}.get(self.group)
+        return self.session(newest or next(iter(self.conversations)))
 
     @property
     def stale(self) -> str:
