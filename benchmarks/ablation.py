@@ -68,7 +68,9 @@ PARTS_OF_RULES: Mapping[str, Mapping[str, Any]] = {
     "repeated: misspelt words": {"repeated_questions.MISSPELT": 1.0},
     "repeated: a newer answer replaces": {"repeated_questions._replaces": lambda newer, older: False},
     "repeated: worth of a reply": {"repeated_questions._WORTH_MORE": _NEVER},
-    "repeated: denials": {"repeated_questions._denies_or_asks": lambda sentence: False},
+    "repeated: refusals": {"repeated_questions._says_nothing": lambda sentence: False},
+    "repeated: replies that speak of the assistant": {"repeated_questions._is_certain": lambda reply: True},
+    "repeated: keywords": {"repeated_questions._MIN_KEYWORDS": _NEVER},
     "repeated: answered elsewhere": {
         "repeated_questions.RepeatedQuestions._read_elsewhere": lambda self, scores: [],
     },
@@ -77,6 +79,7 @@ PARTS_OF_RULES: Mapping[str, Mapping[str, Any]] = {
     },
     "repeated: fewer shared pairs": {"repeated_questions._MIN_SHARED_PAIRS": 0.5},
     "newer: if named": {"repeated_questions._MIN_SHARE_IF_NAMED": 0.6},
+    "newer: says that it changed": {"repeated_questions._SAYS_CHANGED": _NOTHING},
     "newer: by one word": {"repeated_questions._MIN_SHARE_BY_ONE_WORD": 0.6},
     "newer: without spaces": {"repeated_questions._MIN_SHARE_UNSPACED": 0.6},
     "newer: not of the past": {"legs.words.names_the_past": lambda text: False},
@@ -88,6 +91,7 @@ FLOOR: Mapping[str, Mapping[str, Any]] = {
     "floor: asked before": {"relevance.ASKED_BEFORE": ""},
     "floor: newer statements": {"relevance.NEWER_STATEMENT": "", "relevance.OLDER_STATEMENT": ""},
     "floor: owners": {"relevance.find_owners": lambda question: []},
+    "floor: another one of the kind": {"relevance._MAX_ABSENT": 0},
     "floor: neighbours": {"relevance._NEIGHBOURS": 0},
     "floor: three hits": {"relevance._MAX_MEASURED": 1},
     **{

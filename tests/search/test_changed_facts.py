@@ -27,6 +27,18 @@ _CHANGES = {
         "The thumbnail workers run with 4 replicas. What memory do we need?",
         "The thumbnail workers run with 10 replicas. What memory do we need?",
     ),
+    "Which editor do I use?": (
+        "Format this for my editor, I use Sublime for everything.",
+        "I switched to Helix as my editor last month, how do I split a window?",
+    ),
+    "Which are my office days?": (
+        "My office days are Tuesday and Wednesday; plan the gym around that.",
+        "My office days have changed to Monday and Thursday. Plan the gym again.",
+    ),
+    "Which bank has my business account?": (
+        "My business account is with Barclays, what is their limit for transfers?",
+        "The business account is now with Starling, can I export the statements?",
+    ),
     "Womit heizen wir?": ("Wir heizen mit Gas, was kostet das?", "Wir heizen mit einer Wärmepumpe, was kostet das?"),
     "私の出社日はいつですか？": ("私の出社日は月曜と水曜です。", "私の出社日は木曜だけです。"),
 }

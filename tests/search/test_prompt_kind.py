@@ -1,7 +1,7 @@
 """The words of a prompt tell what kind of prompt it is, in several languages."""
 
 from memoranda.search.query import asks_about_the_past
-from memoranda.search.relevance import find_kind, find_owners, find_qualified
+from memoranda.search.relevance import find_kind, find_owners, find_places
 from tests.cases import cases
 
 
@@ -74,14 +74,13 @@ def test_the_speaker_a_time_and_an_everyday_word_are_no_owners(question: str) ->
 
 
 @cases(
-    "text, pairs",
+    "text, before",
     [
-        ("Who is the network team's lead?", {("network", "team")}),
-        ("Who is Nora's chemistry teacher?", {("chemistry", "teacher")}),
-        ("What is the plate of the trailer?", {("trailer", "plate")}),
-        ("What is our new number, and the name of it?", set()),
+        ("Who is the network team's lead?", ("after", "team")),
+        ("Who is the lead of the network team?", ("before", "lead", "of", "the")),
+        ("Quelle taille fait le pull de Network ?", ("before", "de")),
     ],
 )
-def test_a_qualifier_says_which_of_several_is_meant(text: str, pairs: set[tuple[str, str]]) -> None:
-    """Before its noun or after "of"; an everyday word such as "new" says nothing of that."""
-    assert find_qualified(text) == pairs
+def test_a_word_has_a_place_between_those_that_mean_something(text: str, before: tuple[str, ...]) -> None:
+    """With the small words between them, so that another word in the same place is another one of the same kind."""
+    assert "network" in find_places(text)[before]

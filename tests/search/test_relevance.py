@@ -103,6 +103,14 @@ _BELONGINGS = {
         "What does my mom's phone number end in?",
         "What does my uncle's phone number end in?",
     ),
+    "Le serveur acajou a huit disques de quatre téraoctets.": (
+        "Combien de disques de quatre téraoctets a le serveur acajou ?",
+        "Combien de disques de quatre téraoctets a le serveur noyer ?",
+    ),
+    "On which port does the database of the ordering project listen? On 5544.": (
+        "On which port does the database of the ordering project listen?",
+        "On which port does the database of the payroll project listen?",
+    ),
     "Ninas Auto steht in der Tiefgarage, Platz 31.": (
         "Auf welchem Platz der Tiefgarage steht Ninas Auto?",
         "Auf welchem Platz der Tiefgarage steht Svens Auto?",

@@ -144,6 +144,38 @@ def test_a_failed_asking_does_not_cost_the_answer(tmp_path: Path, reply: str) ->
     assert found[0].session_id == "answered"
 
 
+@pytest.mark.parametrize(
+    ("question", "answer", "keywords"),
+    [
+        ("Is Willa allergic to walnuts?", "No, not to walnuts; it is sesame she reacts to.", "Willa walnuts allergic"),
+        ("Why did the renewal fail in June?", "Port 80 was closed, so it could not be answered.", "renewal fail June"),
+        ("Wer führt im Verein das Kassenbuch?", "Nicht mehr Herr Drossel, sondern Anke Pietsch.", "Kassenbuch Verein"),
+        ("Onde guardámos o toldo da caravana?", "Na garagem do tio, pendurado no teto.", "toldo caravana"),
+        ("Come si chiama il rifugio del lago?", "Rifugio Tre Larici.", "rifugio lago"),
+        ("客厅窗帘的尺寸是多少？", "宽三米六，高两米七。", "客厅 窗帘 尺寸"),
+        ("What fuel does the hedge cutter take?", "1:50.", "hedge cutter fuel"),
+    ],
+)
+def test_an_answer_that_denies_something_is_an_answer(
+    db: SessionDB, call: Call, question: str, answer: str, keywords: str
+) -> None:
+    """What does not answer is a reply in which the assistant speaks of itself, or one that only says what is usual."""
+    tell(db, "answered", [question, answer])
+    replies = ("Let me check.", "I'm sorry, I can't know that. Please check the labels.", "Um momento, vou verificar.")
+    for number, reply in enumerate((*replies, "The mix is printed on most machines near the cap.")):
+        tell(db, f"failed-{number}", [question, reply], at=BEGIN + (number + 1) * _DAY)
+    assert call(query=question)["results"][0]["session_id"] == "answered"
+    assert call(query=keywords)["results"][0]["session_id"] == "answered"
+
+
+def test_the_same_answer_to_two_questions_is_an_answer_to_each(db: SessionDB, call: Call) -> None:
+    """The second one does not repeat the first."""
+    tell(db, "staging", ["Which port does the staging database use?", "5433."])
+    tell(db, "production", ["Which port does the production database use?", "5433."], at=BEGIN + _DAY)
+    for name in ("staging", "production"):
+        assert call(query=f"Which port does the {name} database use?")["results"][0]["session_id"] == name
+
+
 def test_keywords_find_the_original_too(db: SessionDB, call: Call) -> None:
     """Though only the askings have all of them in one message."""
     tell(db, "original", _ORIGINAL)

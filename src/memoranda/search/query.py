@@ -260,7 +260,7 @@ _SUMMARY = re.compile(r"\b(?:summar(?:y|ies|i[sz]e)|overview|recap)\b", re.IGNOR
 # Longer prompts are tasks, whatever their tense.
 MAX_QUESTION = 400
 _ASKS_BACK = re.compile(
-    r"\b(?:did|had|was|were|have|has)\s+(?!to\b)\w"
+    r"\b(?:did|had|was|were)\s+(?!to\b)\w|^\W*(?:have|has)\b|\b(?:have|has)\s+(?:i|we|you|they|he|she|it|there)\b"
     r"|\b(?:remember|recall|remind|last (?:time|week|month|year)|earlier|previous(?:ly)?|ago|yesterday|used to|once"
     r"|back then|already|decided?|agreed|chose|discussed|talked|mentioned|told|said)\b",
     re.IGNORECASE,

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import replace
 from difflib import get_close_matches
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from math import log
 from typing import Literal, Protocol
 
@@ -27,7 +27,14 @@ from memoranda.search.evidence import BOOKEND, CONVERSATION_ROLES, WINDOW, weigh
 from memoranda.search.index.message_text import searchable_text
 from memoranda.search.index.postings import Filters, Prefix, Word
 from memoranda.search.index.related_words import close_words
-from memoranda.search.index.tokenizer import STOP_WORDS, is_single_character, may_have_token, tokenize, tokens_of_words
+from memoranda.search.index.tokenizer import (
+    STOP_WORDS,
+    is_single_character,
+    is_unspaced,
+    may_have_token,
+    tokenize,
+    tokens_of_words,
+)
 from memoranda.search.query import (
     FRAMING,
     MAX_QUESTION,
@@ -81,13 +88,9 @@ _OWNER_UNSPACED = compile_later(
     r"(?=[\u3040-\u30ff\u3400-\u9fff])(?![什哪谁])"
 )
 _NO_ONE_ELSE = compile_later(r"[我咱你您这那哪谁誰什何私僕俺自当弊今昨明上下前次最新现目每几多]|[面里裡边中内外間间]$")
-# Which one is meant of several: "the storage team", "Nora's chemistry teacher", "the plate of the trailer".
-_QUALIFIED = compile_later(
-    r"\b(?=(?:(?:the|my|our|his|her|their|your)|[^\W\d_]+['’]s)\s+(\w+)\s+(\w+))"
-    r"|\b(?=(\w+)\s+of\s+(?:the|my|our|his|her|their|your)\s+(\w+))",
-    re.IGNORECASE,
-)
 _TIMES = tokens_of_words("yesterday tonight night morning evening year everyone everybody someone anyone")
+# Of a question about another one of the same kind, a message lacks few words, and has others in their places.
+_MAX_ABSENT, _MIN_LETTERS, _SIMILAR = 2, 4, 0.6
 _SAME = 0.6
 """Words that are closer than this may stand for one another: "mom" and "mother"."""
 # Words of nearly every prompt to an agent: what to do, and with what. They do not name a subject.
@@ -157,13 +160,14 @@ def find_owners(question: str) -> list[frozenset[str]]:
     return [owner for words in found if (owner := frozenset(words) - STOP_WORDS)]
 
 
-def find_qualified(text: str) -> set[tuple[str, str]]:
-    """The words that say which one is meant, each with its noun: (storage, team), (trailer, plate)."""
-    found: set[tuple[str, str]] = set()
-    for before, noun, owned, after in _QUALIFIED.findall(text):
-        qualifier, named = (before or after).lower(), (noun or owned).lower()
-        if named not in STOP_WORDS and not _NO_OWNERS.issuperset(tokenize(qualifier)):
-            found.add((qualifier, named))
+def find_places(text: str) -> dict[tuple[str, ...], set[str]]:
+    """The words of a text by the words beside them: the last one before that means something, and the next one."""
+    tokens = tokenize(text)
+    meaning = [number for number, token in enumerate(tokens) if token not in STOP_WORDS]
+    found: dict[tuple[str, ...], set[str]] = {}
+    for before, after in pairwise(meaning):
+        found.setdefault(("before", *tokens[before:after]), set()).add(tokens[after])
+        found.setdefault(("after", *tokens[before + 1 : after + 1]), set()).add(tokens[before])
     return found
 
 
@@ -385,8 +389,9 @@ class _Measure:
         general = STOP_WORDS if kind is None else STOP_WORDS | EVERYDAY
         self._names = frozenset[str]() if kind is None else kind.names
         self._owners = self._find_owners(found.query)
-        self._qualified = self._find_qualified(found.query)
         self._subjects = [term for term in self._weights if not term.framing and term.token not in general]
+        self._places = self._find_places(found.query)
+        self._asked = {term.token for term in self._weights}
 
     def of(self, hit: Hit, lead: float) -> Relevance | None:
         """None for a hit that only its title matches, or that was deleted."""
@@ -408,26 +413,36 @@ class _Measure:
         owners = find_owners(query.text) if query.question else []
         return [_words_for(max(sorted(owner), key=lambda token: weights.get(token, 0.0))) for owner in owners]
 
-    def _find_qualified(self, query: Query) -> dict[tuple[str, str], list[str]]:
-        """The qualifiers in the question with their nouns, and the words that may stand for each."""
-        pairs = find_qualified(query.text) if query.question and len(query.text) <= MAX_QUESTION else ()
-        return {pair: [word for token in tokenize(pair[0]) for word in _words_for(token)] for pair in pairs}
+    def _find_places(self, query: Query) -> dict[str, list[tuple[str, ...]]]:
+        """What stands beside each subject of a short question."""
+        subjects = {term.token for term in self._subjects if _may_name(term.token)} - EVERYDAY - _TIMES
+        places = find_places(query.text) if query.question and len(query.text) <= MAX_QUESTION else {}
+        return {word: [place for place, words in places.items() if word in words] for word in sorted(subjects)}
 
     def _is_of_another(self, text: str, nearby: Set[str], *, may_be_misspelt: bool) -> bool:
         """Whether an owner is not mentioned, or a message is about another one of the same kind.
 
         A name of a single character may be part of a longer one.
         """
-        said = find_qualified(text) if self._qualified else set()
-        for (qualifier, noun), words in self._qualified.items():
-            others = [other for other, of in said if of == noun]
-            if others and nearby.isdisjoint(words) and not get_close_matches(qualifier, others, 1, MISSPELT):
-                return True
+        if self._has_another_word(text, nearby):
+            return True
         for name, *others in self._owners:
             mentioned = not nearby.isdisjoint((name, *others)) or (
                 is_single_character(name) and any(token.startswith(name) for token in nearby)
             )
             if not mentioned and not (may_be_misspelt and get_close_matches(name, nearby, 1, MISSPELT)):
+                return True
+        return False
+
+    def _has_another_word(self, text: str, nearby: Set[str]) -> bool:
+        """Whether a message has nearly all words of the question, and other words in the places of the rest."""
+        absent = [word for word in self._places if nearby.isdisjoint(_words_for(word))]
+        said = find_places(text) if 0 < len(absent) <= _MAX_ABSENT else {}
+        for word in absent if said else ():
+            found = {other for place in self._places[word] for other in said.get(place, ())}
+            others = [other for other in found if _may_name(other) and other not in self._asked]
+            is_misspelt = get_close_matches(word, others, 1, _SIMILAR) or get_close_matches(word, nearby, 1, MISSPELT)
+            if others and not is_misspelt:
                 return True
         return False
 
@@ -458,7 +473,7 @@ class _Measure:
     def _tokens_around(self, window: Window, message_id: int | None, own: Set[str]) -> set[str]:
         """The tokens of the other messages; of those that have nothing which the hit lacks, none."""
         lacking = [term for term in self._subjects if not _contains(own, term)]
-        names = self._names.union(*self._owners, *self._qualified.values()) - own
+        names = self._names.union(*self._owners) - own
         found: set[str] = set()
         for message in window.messages if lacking or names else ():
             if message.id != message_id:
@@ -492,6 +507,11 @@ class _Measure:
             measures["meaning"] = meaning
             chosen = SEARCH_BY_MEANING if self._kind is None else FLOOR_BY_MEANING
         return chosen.constant + sum(weight * measures[name] for name, weight in chosen.weights.items())
+
+
+def _may_name(token: str) -> bool:
+    """Whether a token may be a word that names something; shorter ones are small words in some language."""
+    return token.isalpha() and len(token) >= _MIN_LETTERS and not is_unspaced(token)
 
 
 def _words_for(token: str) -> list[str]:

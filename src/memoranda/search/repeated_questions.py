@@ -121,6 +121,8 @@ _MIN_SHARED_WITH_QUERY = 0.5
 _MIN_SHARED_PAIRS = 0.4
 """Of scripts without spaces, where a changed word changes the pairs of characters beside it."""
 _MIN_SHARED_WORDS = 2
+_MIN_KEYWORDS = 0.6
+"""Of the words of a query that is no question; a question has small words of its language, too."""
 MISSPELT = 0.8
 _SAME_QUESTION = 0.75
 """What two askings share whose replies compete; others may ask for something else."""
@@ -142,10 +144,11 @@ _TERSE, _TERSE_WORDS = 24, 3
 _MIN_SHARED_WITH_ANSWER = 0.25
 """How many words of a longer reply are in the answer that it replaces."""
 _MAX_WORTH = 3
-_MAX_DENIAL = 120
+_MAX_REFUSAL = 120
 """A longer sentence says something, whatever it denies."""
 _SENTENCES = compile_later(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
-_SENTENCE_END = compile_later(r"[?？؟;]\s*[\"”’')\]]*\s*$")
+# In Greek, a semicolon asks.
+_SENTENCE_END = compile_later(r"(?:[?？؟]|(?<=[\u0370-\u03ff]);)\s*[\"”’')\]]*\s*$")
 _OPENINGS = compile_later(
     r"\W*(?:(?:so|and|hey|hi|hello|ok|okay|please|again)\W+)*"
     r"(?:how|what|when|where|who|why|which|whose|did|do|does|is|are|was|were|can|could|have|has|had|will|would|should"
@@ -157,6 +160,12 @@ _OPENINGS = compile_later(
 _NEGATION = compile_later(
     r"\b(?:no|not|never|none|nothing|cannot|unable|[a-z]+n['’]t|nicht|nichts|kein\w{0,2}|pas|rien|aucun\w{0,2}|nada"
     r"|ning[uú]n\w{0,2}|non|não|nenhum\w{0,2}|niet|geen|не|нет|ничего)\b|[不没沒无無]|ない|ません|なかった|없|않|못",
+    re.IGNORECASE,
+)
+# How a reply speaks of the assistant itself, and of what it does or cannot do: "I", "my", "posso".
+_OF_ITSELF = compile_later(
+    r"\b(?:i|i['’](?:m|ll|ve|d)|me|my|ich|mir|mich|mein\w*|je|me|mi|voy|puedo|tengo|veo|sé|posso|vou|tenho|vejo|não sei"
+    r"|ho|trovo|vedo|controllo|siento|dispiace|desculp\w*|désolée?|sorry)\b|\bj['’]|我(?!们|們|家)|[私僕]",
     re.IGNORECASE,
 )
 
@@ -173,16 +182,23 @@ def is_asking(text: str) -> bool:
 def own_words(reply: str, question: Collection[str]) -> frozenset[str]:
     """What a reply says that its question does not, or which of its words it chooses.
 
-    A sentence that denies or asks something says nothing, unless it is long.
+    A question says nothing, and neither does a short sentence in which the assistant denies something of itself.
     """
-    sentences = [part for part in _SENTENCES.split(reply[:_MAX_CHARACTERS]) if not _denies_or_asks(part)]
+    sentences = [part for part in _SENTENCES.split(reply[:_MAX_CHARACTERS]) if not _says_nothing(part)]
     said = content_words(" ".join(sentences)) - FRAMING
     chosen = said if 2 * len(said) <= len(question) else frozenset[str]()
     return said.difference(question) or chosen
 
 
-def _denies_or_asks(sentence: str) -> bool:
-    return len(sentence) <= _MAX_DENIAL and bool(_NEGATION.search(sentence) or _SENTENCE_END.search(sentence))
+def _says_nothing(sentence: str) -> bool:
+    refuses = _NEGATION.search(sentence) and _OF_ITSELF.search(sentence)
+    return len(sentence) <= _MAX_REFUSAL and bool(refuses or _SENTENCE_END.search(sentence))
+
+
+def _is_certain(reply: str) -> bool:
+    """Whether the first sentence of a reply neither asks something nor speaks of the assistant itself."""
+    first = next(filter(str.strip, _SENTENCES.split(reply)), "")
+    return not (_SENTENCE_END.search(first) or _OF_ITSELF.search(first))
 
 
 def reply_in(messages: Iterable[FeedMessage]) -> FeedMessage | None:
@@ -246,6 +262,7 @@ class _Answered(NamedTuple):
 
     row: Posting
     own: frozenset[str]
+    certain: bool
 
 
 @dataclass(slots=True)
@@ -327,19 +344,30 @@ class RepeatedQuestions:
     ) -> list[_Answered]:
         """The askings whose reply says something that neither the last one nor an older conversation said, by time."""
         replies = self._read_replies(askings)
-        replied = [(row, own) for row in askings if (own := replies.get(row.message))]
+        replied = [
+            _Answered(row, own, _is_certain(reply))
+            for row in askings
+            if (reply := replies.get(row.message)) and (own := own_words(reply, self._asked(row)))
+        ]
         if not replied:
             return []
         older = self._read_elsewhere(elsewhere)
-        self.reader.prepare(Word(word) for _, own in replied for word in own)
+        self.reader.prepare(Word(word) for one in replied for word in one.own)
         answered: list[_Answered] = []
-        for row, own in replied:
-            known = [words for time, session, words in older if time < row.time and session != row.session]
-            known += [answered[-1].own] if answered else []
-            everything = sum(self._weights(own, size))
-            if all(sum(self._weights(own - words, size)) > (1 - _MIN_SHARED) * everything for words in known):
-                answered.append(_Answered(row, own))
+        for one in replied:
+            known = [words for time, session, words in older if time < one.row.time and session != one.row.session]
+            same = [last for last in answered if self._ask_the_same(last, one)]
+            known += [same[-1].own] if same else []
+            everything = sum(self._weights(one.own, size))
+            if all(sum(self._weights(one.own - words, size)) > (1 - _MIN_SHARED) * everything for words in known):
+                answered.append(one)
         return answered
+
+    def _asked(self, row: Posting) -> frozenset[str]:
+        return self._known[row.message] or frozenset()
+
+    def _ask_the_same(self, one: _Answered, other: _Answered) -> bool:
+        return _likeness(self._asked(one.row), self._asked(other.row)) >= _SAME_QUESTION
 
     def _weights(self, words: Iterable[str], size: IndexSize) -> list[float]:
         """How much each word says, by how rare it is here: what everyone says all the time is worth little."""
@@ -356,19 +384,19 @@ class RepeatedQuestions:
             found.append((row.time, row.session, words))
         return found
 
-    def _read_replies(self, askings: Sequence[Posting]) -> dict[int, frozenset[str]]:
-        """What the replies to the oldest and the newest askings say, by the ids of the askings."""
+    def _read_replies(self, askings: Sequence[Posting]) -> dict[int, str]:
+        """The replies to the oldest and the newest askings, by the ids of the askings."""
         some = {row.message for row in (*askings[:_MAX_OLDEST], *askings[-_MAX_NEWEST:])}
         # Mostly a turn has consecutive ids.
         turns = {number: range(number + 1, number + 1 + _TURN) for number in some}
         near = self.reader.messages([name for turn in turns.values() for name in turn]) if some else {}
-        replies: dict[int, frozenset[str]] = {}
+        replies: dict[int, str] = {}
         for number, turn in turns.items():
             session = self._read[number].session_id
             following = [near[name] for name in turn if name in near and near[name].session_id == session]
             reply = reply_in(following or self.reader.messages_from(session, number + 1, _TURN))
             if reply is not None:
-                replies[number] = own_words(searchable_text(reply).text, self._known[number] or frozenset())
+                replies[number] = searchable_text(reply).text
         return replies
 
     def _put_current_answer_first(
@@ -376,7 +404,7 @@ class RepeatedQuestions:
     ) -> None:
         """Of the sessions that answer the same question, put the first one first, or the newest that replaces it."""
         places = {score.session: place for place, score in enumerate(scores)}
-        asked = {one.row.session: self._known[one.row.message] or frozenset() for one in answered}
+        asked = {one.row.session: self._asked(one.row) for one in answered}
         alike = {session: _likeness(self._words, words) for session, words in asked.items() if session in places}
         if not alike:
             return
@@ -388,9 +416,10 @@ class RepeatedQuestions:
             if one.row.session in alike and _likeness(meant, asked[one.row.session]) >= _SAME_QUESTION
         ]
         worth = {one.row.session: sum(nlargest(_MAX_WORTH, self._weights(one.own, size))) for one in same}
-        chosen = same[0]
-        for newer in same[1:]:
-            if worth[newer.row.session] * _WORTH_MORE >= worth[chosen.row.session] and _replaces(newer.own, chosen.own):
+        chosen = next((one for one in same if one.certain), same[0])
+        for newer in same[same.index(chosen) + 1 :]:
+            is_worth_it = worth[newer.row.session] * _WORTH_MORE >= worth[chosen.row.session]
+            if newer.certain and is_worth_it and _replaces(newer.own, chosen.own):
                 chosen = newer
         # A later reply that says much less, such as "done", is no answer.
         weak = {
@@ -459,7 +488,9 @@ class RepeatedQuestions:
     def _repeats(self, words: frozenset[str]) -> bool:
         """Whether a question with these words asks nearly the same as the query."""
         minimum = _MIN_SHARED_PAIRS if any(map(is_unspaced, words)) else _MIN_SHARED_WITH_QUERY
-        return _shared_part(words, self._words) >= minimum and len(words & self._words) >= _MIN_SHARED_WORDS
+        shared = len(words & self._words)
+        is_part = not self.query.question and shared >= _MIN_KEYWORDS * len(self._words)
+        return shared >= _MIN_SHARED_WORDS and (is_part or _shared_part(words, self._words) >= minimum)
 
 
 # Two statements say the same of the query if they share most of its words that the older one has, and the newer one
@@ -468,6 +499,17 @@ class RepeatedQuestions:
 _MIN_COMMON, _MIN_NAMED = 0.6, 0.3
 _MIN_SHARE_OF_OLDER, _MIN_SHARE_IF_NAMED, _MIN_SHARE_BY_ONE_WORD, _MIN_SHARE_UNSPACED = 0.6, 0.25, 0.85, 0.95
 _MAX_STATEMENTS, _MAX_STATEMENT = 5, 240
+# One that says that something changed shares half of the words.
+_MIN_COMMON_IF_CHANGED = 0.5
+_SAYS_CHANGED = compile_later(
+    r"\b(?:now|nowadays|no longer|any ?more|since|instead"
+    r"|(?:have|has|we|i|was|were|is|are|been) (?:\w+ )?(?:moved|switched|migrated|changed|replaced|renamed|swapped"
+    r"|upgraded|pushed|postponed)|jetzt|nun|inzwischen|mittlerweile|ab sofort|nicht mehr|seit|statt|umgezogen"
+    r"|gewechselt|umgestellt|maintenant|désormais|depuis|ne \S+ plus|n['’]\S+ plus|au lieu|changé|déménagé|remplacé"
+    r"|ahora|ya no|desde|en (?:lugar|vez) de|cambiad[oa]|cambi[óée]|cambiamos|mudamos|agora|já não|adesso"
+    r"|non \S+ più)\b|现在|改用|换成|搬到|不再|今は|変え|変わ|変更|移行|切り替え",
+    re.IGNORECASE,
+)
 NEWER_STATEMENT, OLDER_STATEMENT, ASKED_BEFORE = "newer_statement", "older_statement", "asked_before"
 """Signals of a score: it states what the next one stated before, or the one before states later; or it answers the same
 question, as a share of the words."""
@@ -494,11 +536,12 @@ def put_newer_statements_first(
     messages = reader.messages([score.best.message for score in first]) if len(first) > 1 else {}
     texts = {name: searchable_text(message).text for name, message in messages.items()}
     stated = {name: content_words(text) - content_words(query) for name, text in texts.items() if _states(text)}
+    changed = {name for name in stated if _SAYS_CHANGED.search(texts[name])}
     ordered = list(scores)
     for newer in sorted((score for score in first if score.best.message in stated), key=lambda score: score.best.time):
         place = ordered.index(newer)
         for number, older in enumerate(ordered[:place]):
-            if older.best.message in stated and _says_as_much(newer, older, stated):
+            if older.best.message in stated and _says_as_much(newer, older, stated, changed):
                 ordered.insert(number, ordered.pop(place)._replace(signals={**newer.signals, NEWER_STATEMENT: 1.0}))
                 ordered[number + 1] = older._replace(signals={**older.signals, OLDER_STATEMENT: 1.0})
                 break
@@ -508,16 +551,21 @@ def put_newer_statements_first(
 def _states(text: str) -> bool:
     """Whether a text is a short statement, whatever it asks then, and not by one of several speakers."""
     text = text.strip()
-    return (
-        len(text) <= _MAX_STATEMENT and not SPEAKER.match(text) and not is_asking(_CLAUSES.split(text, maxsplit=1)[0])
-    )
+    label = SPEAKER.match(text)
+    is_said_by_one = label is not None and not _SAYS_CHANGED.search(label[0])
+    return len(text) <= _MAX_STATEMENT and not is_said_by_one and not is_asking(_CLAUSES.split(text, maxsplit=1)[0])
 
 
-def _says_as_much(newer: SessionScore, older: SessionScore, stated: Mapping[int, frozenset[str]]) -> bool:
+def _says_as_much(
+    newer: SessionScore, older: SessionScore, stated: Mapping[int, frozenset[str]], changed: Collection[int]
+) -> bool:
     common = (newer.own & older.own).bit_count()
     one, other = stated[newer.best.message], stated[older.best.message]
     named = len(one & other)
-    if any(map(is_unspaced, one)):
+    is_change = newer.best.message in changed and older.best.message not in changed
+    if is_change:
+        share = _MIN_SHARE_IF_NAMED
+    elif any(map(is_unspaced, one)):
         share = _MIN_SHARE_UNSPACED
     elif named and named >= _MIN_NAMED * min(len(one), len(other)):
         share = _MIN_SHARE_IF_NAMED
@@ -525,7 +573,7 @@ def _says_as_much(newer: SessionScore, older: SessionScore, stated: Mapping[int,
         share = _MIN_SHARE_OF_OLDER if common > 1 else _MIN_SHARE_BY_ONE_WORD
     return (
         newer.best.time > older.best.time
-        and common >= max(1, _MIN_COMMON * older.own.bit_count())
+        and common >= max(1, (_MIN_COMMON_IF_CHANGED if is_change else _MIN_COMMON) * older.own.bit_count())
         and newer.score >= share * older.score
     )
 
