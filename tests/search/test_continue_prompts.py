@@ -7,18 +7,61 @@ import pytest
 from memoranda.search.continue_prompts import asks_to_continue, asks_what_was_done
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-PROMPTS = (BENCHMARKS / "curator" / "continue.txt").read_text("utf-8").splitlines()
+FILES = [
+    BENCHMARKS / "curator" / name for name in ("continue.txt", "unseen/continue.txt", "unseen/second_continue.txt")
+]
+PROMPTS = [line for path in FILES for line in path.read_text("utf-8").splitlines()]
 
 
 def test_prompts_that_ask_to_continue_are_recognised() -> None:
-    """In nine languages: at least 95 of 100 of the development set."""
+    """In nine languages: at least 98 of 100 of those that the rules were written or learned from."""
     asking = [line[2:] for line in PROMPTS if line.startswith("+ ")]
-    assert len([prompt for prompt in asking if asks_to_continue(prompt)]) >= 0.95 * len(asking)
+    assert len([prompt for prompt in asking if asks_to_continue(prompt)]) >= 0.98 * len(asking)
 
 
 def test_other_prompts_are_not() -> None:
     """Not even those that look like it."""
     assert [line[2:] for line in PROMPTS if line.startswith("- ") and asks_to_continue(line[2:])] == []
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "carry on with the refactoring from yesterday",
+        "Lass uns an dem Parser von gestern weiterarbeiten",
+        "Reprenons la migration d'hier",
+        "Continuemos con la migración de la semana pasada",
+        "昨天的重构还没弄完，继续吧",
+        "金曜日にやっていたリファクタリングの続きをやって",
+    ],
+)
+def test_a_prompt_may_name_the_work_to_continue(prompt: str) -> None:
+    """The name is no word of such questions."""
+    assert asks_what_was_done(prompt)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "continue this poem: roses are red",
+        "what happened yesterday on the stock market",
+        "Update my resume from last year",
+        "Der Zug von gestern fährt weiter nach Ulm",
+        "What did he do yesterday?",
+        "Continue the last paragraph",
+        "go on, tell me more about closures",
+        "昨天股市继续下跌吗？",
+    ],
+)
+def test_content_other_people_and_the_world_are_something_else(prompt: str) -> None:
+    """However many words of such questions the prompt has."""
+    assert not asks_to_continue(prompt)
+
+
+@pytest.mark.parametrize("prompt", ["I'm back from lunch. Where were we?", "Mittagspause vorbei, machen wir weiter"])
+def test_a_clause_of_its_own_asks(prompt: str) -> None:
+    """A greeting or a remark beside it changes nothing."""
+    assert asks_to_continue(prompt)
 
 
 def test_hardly_any_everyday_prompt_asks_to_continue() -> None:

@@ -1,157 +1,43 @@
 """Recognises prompts that ask to continue, or what was done last: their words match nothing that was said then.
 
-A prompt asks this only if every word of it belongs to such questions: "go on" asks to continue, "go on with the second
-paragraph" is about what is on the screen. Then one of a few patterns must say what is asked. Scripts without spaces are
-recognised by whole phrases. A hook reads every prompt, so this module loads nothing but `re`, and compiles a pattern
-only for a prompt of such words.
+Each known word has meanings: "yesterday" is `earlier`, "hicimos" is `us`, `past` and `do`. A prompt asks if its words
+have together all meanings of one intent, and if few of its words are unknown: "carry on with the refactoring from
+yesterday" may name the work, "go on with the second paragraph" is about what is on the screen. In a script without
+spaces, the words are the longest runs of characters that are known. A hook reads every prompt, so this module loads
+nothing but `re`, and reads `continue_words.txt` only for a short prompt without code.
 """
-
-import re
 
 from memoranda.support.lazy_pattern import compile_later
 
 _MAX_CHARS = 160
-_MAX_WORDS = 18
-# English, German, French, Spanish, Portuguese, Italian, Russian.
-_WORD_LIST = """
-a about accomplish accomplished afternoon again ago ahead all alright am and are around at away back been before bring
-busy can carry catch chat continue conversation could current currently date day days did discuss discussed discussing
-do doing done earlier end ended evening everything exactly far few fill finish finished for forgot friday from get
-getting give go going gone good got great had happened have having hello here hey hi how i i'd i'm i've in is it it's
-its job just keep know last lately latest leave left let let's list me memory middle monday month morning most my need
-next night now of off ok okay on open our out outstanding over part pending pick picking place please point previous
-previously prior proceed progress project quick quickly ready recap recent recently refresh remaining remains remember
-remind repo resume right same saturday session sessions should show so speed spot stand start started state status
-step steps still stood stop stopped stuff sum summarise summarize summary sunday talk talked talking task tasks tell
-thank thanks that the then there thing things this thread through thursday time to today todo todos together topic
-tuesday unfinished up us want was we we'd we're we've wednesday week well were what what's when where where's which
-while with work worked working would yes yesterday yesterday's you your
-avancé avanzamos avons-nous continuiamo erledigt es faisais faisiez faltan faut fertig hacemos kurze kurzen kurzer
-mañana muss müssen quedan rest reunión semana semanas siguen stehengeblieben suivante terminar unerledigt werden wurde
-aktuelle aktuellen alles als also an angefangen arbeit arbeite arbeiten arbeitest auf aufgaben aufgehört besprochen
-bin bitte bringe da damit dann das dem den denn der die dienstag diese diesem dinge donnerstag dort dran du eigentlich
-ein einmal fahr fahre fahren fass fasse fort fortfahren fortsetzen freitag für gearbeitet geblieben geht's gekommen
-gemacht gerade geschafft gespräch gestern getan gibt gut guten hab habe haben hallo hast hat hatte hatten heute hier
-ich im ist ja jetzt kannst kurz können könnten lass letzte letztem letzten letzter letztes los mach mache machen
-machst mal mich mir mit mittwoch moin montag morgen na nach neuesten noch nochmal nächste nächsten nächster nächstes
-offen offene offenen projekt sag saß schritt schritte setz setze setzen sind sitzung soll sollen sollten stehen stehst
-steht tu tun und uns unser unsere unserem unserer vom von vor vorgestern war waren warst weit weiter weitermachen weiß
-weißt wie wir wird wo woche womit woran zeig zu zuletzt zum zur zusammen zusammenfassen zusammenfassung übrig
-a-t-on accompli ai ai-je ainsi allez alors après arrêté arrêtée arrêtés as as-tu au aujourd'hui avais avait avance
-avancement avions avons bon bonjour c'est ce cette chose choses comme continuer continuons d'accord d'hier dans de
-depuis dernier derniers dernière dernières des dis dis-moi discuté déjà dû en en-est encore est est-ce est-on et faire
-fais fais-moi faisai faisait-on faisions fait fini fois il j'ai j'étais je jour l'état la le les là ma maintenant
-matin mes moi mon mémoire notre nous où par parlait parler parlé plaît pour poursuis poursuivons prochain prochaine
-projet précédent précédente qu'ai-je qu'avons-nous qu'est-ce qu'il qu'on quand que quelle quelles quoi rappelle
-rappelle-moi reprend reprendre reprends reprenons restait reste reste-t-il resté restés récap récapitulatif récemment
-résume résumé s'est s'il s'était salut semaine sommes sommes-nous suis suite sur te tous tout travail travaillais
-travaillait travaillait-on travailler travaillions travaillions-nous travaillé tâche tâches un une va vas vas-y veux
-vous y à étais étais-je était étape étapes étions étions-nous été
-adelante ahora al anoche anterior antes aquí ayer buenas bueno buenos con continua continuar continuemos continúa
-continúe conversación cosas cuál cuáles dejamos dejé del desde dime donde día días dónde el ella era esta estaba
-estabamos estado estamos este esto estábamos falta faltaba favor haber hablamos hacer haciendo hacíamos hago has he
-hecho hemos hice hicieron hicimos hola hoy iba ibamos igual las lo lunes martes mejor mi misma mismo no nos nuestra
-nuestro pasada pasado paso pasos pendiente pendientes poco ponme por proyecto próximo puedes queda quedaba quedamos
-quedé quedó qué recuerdame recuérdame resumen resúmeme retoma retomamos retomar retomemos sabes se seguimos seguir
-sesión siga sigamos sigo sigue sigues siguiente son tarea tareas tenemos terminamos tiempo toca trabajamos trabajando
-trabajar trabajo trabajábamos trabajé una vale vamos ver vez viernes ya íbamos última últimamente último
-agora amanhã bom coisas com continuamos dia e ele em essa esse estava estávamos eu faltando fazendo fazer feito
-ficamos fiz fizemos foi hoje isso mesmo minha nas nossa nós o oi olá onde ontem os ou para parado paramos parei
-passada passo pelo pendente posso prossegue prossiga quais qual resta resumo retome sessão seu tarefa tarefas temos
-trabalhamos trabalhando trabalhar trabalhei trabalho tudo você às é
-abbiamo adesso allora andiamo arrivati arrivato attività avanti avevamo avevo buongiorno che ci ciao cosa così dal
-dalla della di dimmi dopo dove eravamo ero fa facciamo facendo facevamo facevo fare fatto fermati fermato finora ho
-ieri l'ultima lavorando lavorare lavorato lavoro manca mancano nel nella noi non oggi ora per prima progetto prosegui
-proseguiamo prossimo punto quale quali restano riassumi riassunto ricordami rimane rimasti rimasto riprendere riprendi
-riprendiamo scorsa sessione settimana siamo sono sta stato stava stavamo stavo su ti vai volta è
-а в вчера вчерашней вчерашнюю где давай давайте дальше дела делал делала делали день до доброе еще ещё закончили и из
-как какая какие какой ладно места место мне мы на над нам напомни нас неделе ну о осталось остановились остановился
-открытые план по подскажи пожалуйста последнее последней последний последняя предстоит привет продолжаем продолжай
-продолжайте продолжи продолжим продолжить проект проекте проекту прошлой прошлом прошлый работа работал работали
-работе работу раз раньше с сделал сделала сделали сделано сделать сегодня сейчас сессии сессию следующий со статус
-стоим так там текущий того том у утро чего чем что чём шаг этим это эту я
-"""
-_WORDS = frozenset(_WORD_LIST.split())
-_CONTINUE = (
-    r"\b(?:continue|continuing|resume|proceed|carry on|go on|keep going|pick\w*(?: \w+)?(?: back)? up|pick up"
-    r"|get back|back to (?:work"
-    r"|where)|weiter\w*|fortsetzen|fortfahren|fort|continu\w+|reprends?|reprenons|reprendre|poursui\w+|vas-y"
-    r"|sigue|siga|sigamos"
-    r"|seguimos|seguir|adelante|retom\w+|contin[uú]\w+|pross\w+|prosegu\w+|riprend\w+|avanti|продолж\w+|дальше)\b"
+_MAX_UNKNOWN = 5
+_MAX_PHRASE = 5
+# The meanings that a prompt must have, by the number of its words that may be unknown, such as the name of the work.
+_INTENTS = {
+    0: "where us, where stop, where past do, what past do latest, what past do today, what past do earlier, catchup,"
+    "what us doing, what past doing, recap earlier, recap us today, left earlier, open us earlier, open us what",
+    1: "go stop us, go spot stop, spot us stop, go left, where us stop, where us earlier, where stop do earlier,"
+    "what us past earlier, what us past next, what session latest, what state us, state earlier, recap session latest,"
+    "recap us earlier, recap left earlier, left what us, left us earlier, left session, back where, back what us,"
+    "back go, catchup us",
+    2: "go where us, go where stop, go what us past, where us past with, what us past do earlier, catchup earlier,"
+    "back left",
+    3: "go earlier command, finish earlier command",
+}
+# These are about earlier work only if the prompt says nothing else.
+_INTENTS_ALONE = "what next, what left, what open, what state"
+_WORDS = f"{__file__.removesuffix('prompts.py')}words.txt"
+_QUOTED = compile_later(r"[`\"“„«「『《][^`\"“”»」』》]*[`\"“”»」』》]")
+_CONTENT_OR_CODE = compile_later(r"[:：=<>{}\[\]()\\/_#$@`\"]|--\w")
+_CLAUSE_END = compile_later(r"[.!?;,…—](?!\w)|[。！？；，、\n]")
+# Verbs whose second part stands behind the object: "pick this up", "setz die Arbeit fort".
+_SEPARATED = compile_later(
+    r"\b(pick|catch|bring|wrap|fill|nimm|nehmen|setze?n?|fahre?n?|knüpfe?n?)((?: [^\W\d]+){1,5}?) (up|in|fort|auf|an)\b"
 )
-_TIME = (
-    r"\b(?:yesterday(?:'s)?|last|earlier|previous(?:ly)?|recent(?:ly)?|lately|so far|today|this (?:week"
-    r"|morning)|before|\w+day"
-    r"|gestern|vorgestern|heute|zuletzt|letzte\w?|hier|derni[eè]re?s?|aujourd'hui|récemment|précédente?|ayer"
-    r"|anoche|hoy|última"
-    r"|último|últimamente|pasad[ao]|anterior|ontem|hoje|ieri|oggi|l'ultima|scorsa|finora|вчера\w*|прошл\w+"
-    r"|сегодня|последн\w+)\b"
-)
-_DONE = (
-    r"\b(?:summar\w+|zusammen\w*|résum\w*|res[uú]me\w*|riass\w+|did|done|doing|been|work|worked|working|talk\w*"
-    r"|discuss\w*|finish\w*|accomplish\w*|happened|session|conversation|chat|tasks?"
-    r"|gemacht|getan|geschafft|gearbeitet|besprochen|angefangen|arbeit|sitzung|gespräch|fait|faisait\w*"
-    r"|travail\w*|fini|parl\w+|discuté"
-    r"|hice|hicimos|hecho|hacíamos|haciendo|trabaj\w+|hablamos|sesión|fiz|fizemos|fazendo|feito|trabalh\w+"
-    r"|sessão|fatto|facendo|facevamo"
-    r"|lavora\w+|sessione|дела\w+|сдела\w+|работ\w+|сесси\w+)\b"
-)
-_WHERE = (
-    r"\bwhere (?:do )?things stand\b|\b(?:where|how far|wo|womit|wie weit|où|d[oó]nde|onde|dove|che punto|где"
-    r"|на ч[её]м|en qu[ée]|em que)\b.*\b(?:we|i|you|wir|ich|nous"
-    r"|je|on|est-on|étions-nous|étais-je|sommes-nous|est[áa]bamos|qued\w+|dejamos|dej[ée]|[íi]bamos|vamos"
-    r"|estamos|paramos|parei|ficamos|estávamos"
-    r"|eravamo|ero|siamo|fermati|мы|остановил\w+)\b|\bon (?:en|s'est|s'était)\b.*\boù\b"
-)
-_LEFT = (
-    r"\b(?:next|left(?! over)|pending|outstanding|unfinished|remain\w+|still open|open tasks|status"
-    r"|current state|state of|noch|quedan|faltan|nächste\w?|offen\w*|übrig|steht.* an|stand"
-    r"|reste(?:-t-il)?|prochaine?|suite|falta|queda|sigue|pendientes?|próximo|siguiente|resta|restano|manca\w*"
-    r"|rimane|prossimo"
-    r"|осталось|дальше|следующий|статус)\b"
-)
-_ASKS_WHAT = (
-    r"\b(?:what(?:'s)?|which|how|was|welche\w?|wie|que|qu'\w+|quelles?|quoi|qu[ée]|cu[áa]l\w*|o que|qual\w?"
-    r"|cosa|что|как\w*)\b"
-)
-_WAS_DOING = (
-    r"\b(?:was|were) (?:i|we)\b.*\b(?:doing|working|up to|middle|busy)\b|\bworan\b|\bsur quoi\b"
-    r"|\ben qu[ée] (?:est[áa]ba|trabaj)"
-    r"|\bqu[ée] (?:est[áa]ba\w*|hac[íi]a\w*)|\bem que (?:est|trab)|\ba cosa\b|\b(?:stavo|stavamo)\b|\bнад чем\b"
-)
-_RECAP = (
-    r"\b(?:catch me up|up to (?:speed|date)|recap|refresh my memory|fill me in|remind me (?:what|where)"
-    r"|auf den .*stand|récap\w*"
-    r"|ponme al día|напомни)\b"
-)
-_UNSPACED_BARE = (
-    r"(?:请|請|那|好|好的)?[，,]?(?:继续|繼續|接着(?:做|来|干)?|接著做|我们继续)(?:吧|下去|做)?"
-    r"|(?:続けて|続き(?:を(?:お願いします|やろう|しよう|頼む)?)?|続行(?:して)?)(?:ください)?"
-    r"|(?:계속|이어서) ?(?:해|하자|해줘|해 ?주세요)?"
-)
-_UNSPACED = (
-    r"(?:请|帮我)?(?:(?:我们|我們|咱们|我|上次|昨天|之前|刚才|上周|今天|前天|的|都|从|從|接着|继续|繼續|停下"
-    r"|中断|结束|地方|工作|任务|对话|会话|项目|开始"
-    r"|做|讲|进行|说|聊|干|弄|到|哪(?:儿|里|裡|一步)?|什么|什麼|些|了|讨论|完成|还|還|剩|有|没|要|下一步|接下来"
-    r"|是|该|进度|进展|状态|如何|怎么样|现在|总结"
-    r"|一下|回顾|在|吗|呢|事|未|为止|目前|到了|停|吧))+"
-)
-_UNSPACED_TRIGGER = (
-    r"继续|繼續|接着|哪|(?:上次|昨天|之前|上周|今天|刚才|前天).*(?:什么|什麼|哪|工作|任务|进度|进展|讨论|做)"
-    r"|(?:还|還)(?:剩|有).*(?:什么|没|哪)|下一步|接下来|进度|进展"
-)
-_JAPANESE_OR_KOREAN = (
-    r"(?:前回|昨日|この前|さっき|先週|今日|今まで)?(?:は|の|に)?(?:私(?:たち)?は|僕は)?(?:どこまで(?:やった"
-    r"|やりました|進んだ|進みました|終わった|終わりました|話した)(?:っけ|か)?"
-    r"|続き(?:から|を)?(?:お願い(?:します)?|やろう|始めよう|始めて|しよう|再開)?|何を(?:し(?:た|ました|てた"
-    r"|ていた|ていました)|やった|やってた|やりました)(?:っけ|か|の)?"
-    r"|作業(?:を|の)?(?:続き|再開)(?:して|を)?(?:ください|お願いします)?)|(?:次|残り)は?(?:何|なに)(?:を(?:する"
-    r"|すれば|しますか)|が残って)?(?:か|いますか|いる|ですか)?"
-    r"|(?:어제|지난번에?|지난주에?|오늘)? ?(?:뭐|무엇을|어디까지) ?(?:했지|했더라|했어|했나요|했습니까"
-    r"|하고 있었지|했죠)|(?:지난번|어제) ?(?:하던 ?(?:일|거|작업)|작업)? ?(?:이어서|계속)(?: ?(?:하자|해줘|해))?"
-    r"|남은 (?:일|작업)(?:이|은)? ?뭐(?:야|지)?|(?:우리 )?어디까지 했(?:지|더라|어)"
-)
-_MARKS = compile_later(r"[^\w'’ -]|(?<!\w)-|-(?!\w)|_")
+_SIGN = compile_later(r"[a-z0-9_]+|[ァ-ヺー]+|[^\W_]")
+_WORD = compile_later(r"[^\W_]+(?:[._]\w+)*")
+_PARTICLE = compile_later(r"[a-zà-я]{1,2}$|[ぁ-ゖ]")
+_MEANINGS: dict[str, str] = {}
 
 
 def asks_what_was_done(prompt: str) -> bool:
@@ -166,26 +52,68 @@ def asks_to_continue(prompt: str) -> bool:
 
 def _kind(prompt: str) -> str:
     """ "asking", "bare" for a mere "go on", or "" for every other prompt."""
-    if len(prompt) > _MAX_CHARS:
+    text = _QUOTED.sub(" 0 ", prompt.lower().replace("’", "'")) if len(prompt) <= _MAX_CHARS else "="
+    if _CONTENT_OR_CODE.search(text):
         return ""
-    text = " ".join(_MARKS.sub(" ", prompt.replace("’", "'")).split())
-    if not text.isascii() and (kind := _kind_without_spaces(text)):
-        return kind
-    words = text.lower().split()
-    if len(words) > _MAX_WORDS or not all(word in _WORDS for word in words):
+    if not _MEANINGS:
+        _read_vocabulary()
+    found, unknown = _read(text)
+    if unknown > _MAX_UNKNOWN:
         return ""
-    text = text.lower()
-    is_past = re.search(_TIME, text) and re.search(_DONE, text)
-    if is_past or re.search(_WHERE, text) or re.search(_WAS_DOING, text) or re.search(_RECAP, text):
+    parts = [(found, unknown), *map(_read, _CLAUSE_END.split(text))]
+    if any(_asks(*part) for part in parts) or (not unknown and _has_intent(found, _INTENTS_ALONE)):
         return "asking"
-    if re.search(_LEFT, text) and re.search(_ASKS_WHAT, text):
-        return "asking"
-    return ("asking" if re.search(_TIME, text) else "bare") if re.search(_CONTINUE, text) else ""
+    # "Lunch is over, go on" is a mere "go on"; "go on, tell me more about closures" is not.
+    meanings, unknown_at_end = next(filter(any, reversed(parts)), (found, unknown))
+    return "bare" if "go" in meanings and not unknown_at_end and unknown <= 1 else ""
 
 
-def _kind_without_spaces(text: str) -> str:
-    joined = text.replace(" ", "")
-    if re.fullmatch(_UNSPACED_BARE, joined):
-        return "bare"
-    asks = re.fullmatch(_UNSPACED, joined) and re.search(_UNSPACED_TRIGGER, joined)
-    return "asking" if asks or re.fullmatch(_JAPANESE_OR_KOREAN, text) else ""
+def _asks(found: set[str], unknown: int) -> bool:
+    return any(unknown <= allowed and _has_intent(found, intents) for allowed, intents in _INTENTS.items())
+
+
+def _has_intent(found: set[str], intents: str) -> bool:
+    return any(found.issuperset(intent.split()) for intent in intents.split(","))
+
+
+def _read_vocabulary() -> None:
+    with open(_WORDS, encoding="utf-8") as file:
+        rows = file.read().replace("\n ", " ").split("\n")
+    for row in rows:
+        meanings, _, words = row.partition(": ")
+        for word in words.split():
+            _MEANINGS[word] = _MEANINGS.get(word, "") + f"{meanings} "
+
+
+def _read(text: str) -> tuple[set[str], int]:
+    """The meanings of the words, and how many words have none. A text whose first word has none means nothing."""
+    joiner = "" if any("\u3040" <= sign <= "\ud7a3" for sign in text) else "_"
+    words = _WORD.findall(_SEPARATED.sub(r"\1_\3\2", text)) if joiner else _SIGN.findall(text)
+    found: set[str] = set()
+    place, unknown, is_about_other = 0, 0.0, False
+    while place < len(words):
+        size, meanings = _longest_phrase(words[place : place + _MAX_PHRASE], joiner)
+        if "other" in meanings:
+            unknown += _MAX_UNKNOWN
+        elif not meanings and not _PARTICLE.match(words[place]):
+            is_about_other = is_about_other or (not place and bool(joiner))
+            # Two signs of a script without spaces are about one word.
+            unknown += 1 if joiner or len(words[place]) > 1 else 0.5
+        elif not unknown and meanings & {"go", "finish"}:
+            found.add("command")
+        found |= meanings
+        place += size
+    if found & {"together", "you", "please", "do", "with"}:
+        found.add("command")
+    if found >= {"latest", "span"}:
+        found.add("earlier")
+    return set() if is_about_other else found, int(unknown + 0.5)
+
+
+def _longest_phrase(words: list[str], joiner: str) -> tuple[int, set[str]]:
+    """How many of the words are one phrase, and its meanings; of one word also those of its stems."""
+    for size in range(len(words), 1, -1):
+        if meanings := _MEANINGS.get(joiner.join(words[:size])):
+            return size, set(meanings.split())
+    stems = (f"{words[0][:length]}*" for length in range(len(words[0]), 2, -1))
+    return 1, set("".join(_MEANINGS.get(word, "") for word in (words[0], *stems)).split())
