@@ -58,6 +58,20 @@ _FORMS: dict[str, _Language] = {
         r"\b(?:era|eran|fue|fueron|había|hemos|ha|han|estaba|\w+(?:ó|amos|aron|ieron|imos))\b",
         r"\b(?:será|serán|va|van|vamos|debe|deben|empieza|termina|caduca|vence|previst[oa]|tendrá|\w+(?:ará|erá|irá))\b",
     ),
+    "it": _Language(
+        "il {}", "nella settimana del {}", "nel {}", "nel {}",
+        r"il|la|del|della|dal|dalla|al|alla|nel|nella|a|di|da|per|entro|fino a|prima di|dopo",
+        r"\b(?:ogni|sempre|tutt[ie] (?:i|gli|le)|quotidian\w*|giornalier\w*|settimanal\w*|mensil\w*|mai|di solito)\b",
+        r"\b(?:era|erano|aveva|abbiamo|hanno|h[ao] \w+[ts]o|è (?:stat[oa]|\w+[ts][oa])|sono \w+[ts][ieoa])\b",
+        r"\b(?:sarà|saranno|va|vanno|deve|devono|inizia|finisce|scade|arriva|previst[oa]|\w+(?:[ei]rà|[ei]ranno))\b",
+    ),
+    "pt": _Language(
+        "em {}", "na semana de {}", "em {}", "em {}",
+        r"[oa]|d[oa]|n[oa]|ao|à|de|em|desde|até|para|antes de|a partir de",
+        r"\b(?:cada|sempre|tod[oa]s? [oa]s?|diari\w+|diário\w*|semana(?:l|is)\w*|mensa\w+|nunca|normalmente)\b",
+        r"\b(?:era|eram|foi|foram|tinha|havia|estava|\w{2,}(?:ou|eu|iu|[aei]ram|[aei]mos))\b",
+        r"\b(?:será|serão|vai|vão|vamos|deve|devem|começa|termina|vence|expira|previst[oa]|\w+[aei]rá)\b",
+    ),
     "zh": _Language(
         "{}", "{}那一周", "{}", "{}年", "(?!)",
         "每|总是|一直都|经常|通常|从不", "了|过", "将|会|要|截止|到期|必须",
@@ -70,6 +84,8 @@ _NUMBERS = {
     "de": "einem|einer|einen ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf",
     "fr": "une un|deux|trois|quatre|cinq|six|sept|huit|neuf|dix|onze|douze",
     "es": "una un|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|once|doce",
+    "it": "una un|due|tre|quattro|cinque|sei|sette|otto|nove|dieci|undici|dodici",
+    "pt": "uma um|dois|três|quatro|cinco|seis|sete|oito|nove|dez|onze|doze",
 }
 _COUNT_OF: dict[str, dict[str, int]] = {
     language: {word: place for place, word in enumerate(re.sub(r"^\S+ ", "", words).split("|"), 1)}
@@ -77,6 +93,7 @@ _COUNT_OF: dict[str, dict[str, int]] = {
     for language, words in _NUMBERS.items()
 }
 _COUNT_OF["en"] |= {"a couple of": 2, "couple of": 2}
+_COUNT_OF["pt"] |= {"duas": 2}
 _COUNT_OF["zh"] = {sign: place for place, sign in enumerate("一二三四五六七八九十", 1)} | {"两": 2, "兩": 2}
 _WEEKDAYS = {
     "other": "",
@@ -84,6 +101,8 @@ _WEEKDAYS = {
     "de": "montag dienstag mittwoch donnerstag freitag samstag sonntag",
     "fr": "lundi mardi mercredi jeudi vendredi samedi dimanche",
     "es": "lunes martes miércoles jueves viernes sábado domingo",
+    "it": "lunedì martedì mercoledì giovedì venerdì sabato domenica",
+    "pt": "segunda terça quarta quinta sexta sábado domingo",
     "zh": "一 二 三 四 五 六 日",
 }
 _DAY_OF: dict[str, dict[str, int]] = {
@@ -92,11 +111,13 @@ _DAY_OF: dict[str, dict[str, int]] = {
 _DAY_OF["zh"]["天"] = 6
 _DAY_OF["de"]["sonnabend"] = 5
 _DAY_OF["es"] |= {"miercoles": 2, "sabado": 5}
+_DAY_OF["it"] |= {name.replace("ì", "i"): day for name, day in _DAY_OF["it"].items()}
+_DAY_OF["pt"] |= {f"{name}-feira": day for name, day in _DAY_OF["pt"].items()} | {"sabado": 5}
 _UNIT_WORDS: dict[Unit, str] = {
-    "day": "day days tag tage tagen jour jours día días dia dias 天 日",
-    "week": "week weeks woche wochen semaine semaines semana semanas 周 週 星期 礼拜",
-    "month": "month months monat monate monats monaten mois mes meses 月",
-    "year": "year years jahr jahre jahres jahren an ans année années año años 年",
+    "day": "day days tag tage tagen jour jours día días dia dias giorno giorni 天 日",
+    "week": "week weeks woche wochen semaine semaines semana semanas settimana settimane 周 週 星期 礼拜",
+    "month": "month months monat monate monats monaten mois mes meses mês mese mesi 月",
+    "year": "year years jahr jahre jahres jahren an ans année années año años anno anni ano anos 年",
 }
 _UNITS: dict[str, Unit] = {word: unit for unit, words in _UNIT_WORDS.items() for word in words.split()}
 
@@ -182,10 +203,10 @@ def _named(language: str, offset: int) -> Resolve:
     return resolve
 
 
-def _chinese_weekday(offset: int) -> Resolve:
+def _weekday_of_week(language: str, offset: int) -> Resolve:
     def resolve(match: re.Match[str], start: date) -> _When | None:
         monday = start - timedelta(days=start.weekday())
-        return _When("day", monday + timedelta(weeks=offset, days=_DAY_OF["zh"][match["unit"]]))
+        return _When("day", monday + timedelta(weeks=offset, days=_DAY_OF[language][match["unit"].lower()]))
 
     return resolve
 
@@ -213,9 +234,15 @@ _FR_DAYS = "(?P<unit>lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche)"
 _FR = f"{_FR_DAYS[:-1]}|semaine|mois|année|an)"
 _ES_DAYS = "(?P<unit>lunes|martes|mi[ée]rcoles|jueves|viernes|s[áa]bado|domingo)"
 _ES = f"{_ES_DAYS[:-1]}|semana|mes|año)"
+_IT_DAYS = "(?P<unit>luned[ìi]|marted[ìi]|mercoled[ìi]|gioved[ìi]|venerd[ìi]|sabato|domenica)"
+_IT = f"{_IT_DAYS[:-1]}|settimana|mese|anno)"
+_PT_DAYS = "(?P<unit>(?:segunda|terça|quarta|quinta|sexta)(?:-feira)?|s[áa]bado|domingo)"
+_PT = f"{_PT_DAYS[:-1]}|semana|m[êe]s|ano)"
 
 # The longer phrases come first: no part of the text is read twice.
 _RULES: tuple[_Rule, ...] = (
+    _rule("en", "(?:on )?<days> (?:of )?last week", _weekday_of_week("en", -1)),
+    _rule("en", "(?:on )?<days> (?:of )?next week", _weekday_of_week("en", 1)),
     _rule("en", "(?:the )?day before yesterday", _days(-2)),
     _rule("en", "(?:the )?day after tomorrow", _days(2)),
     _rule("en", "<count> (?P<unit>day|week|month|year)s? ago", _counted("en", -1)),
@@ -239,6 +266,8 @@ _RULES: tuple[_Rule, ...] = (
     _rule("en", "(?<=since )(?:last )?<days>", _named("en", -1)),
     _rule("en", "(?:(?<=by )|(?<=until )|(?<=till )|(?<=before )|(?<=due ))<days>", _named("en", 1)),
     _rule("en", "on <days>(?! (?:of|in) )", _named("en", 0), needs_tense=True),
+    _rule("de", "(?:am )?<days> (?:der )?(?:letzte|vorige|vergangene)[nr] woche", _weekday_of_week("de", -1)),
+    _rule("de", "(?:am )?<days> (?:der )?(?:nächste|kommende)[nr] woche", _weekday_of_week("de", 1)),
     _rule("de", "vorgestern", _days(-2)),
     _rule("de", "übermorgen", _days(2)),
     _rule("de", "vor <count> (?P<unit>tag|woche|monat|jahr)(?:en|n|e)?", _counted("de", -1)),
@@ -258,6 +287,8 @@ _RULES: tuple[_Rule, ...] = (
     _rule("de", "(?<=seit )<days>", _named("de", -1)),
     _rule("de", "(?:(?<=bis )|(?<=bis zum )|(?<=ab ))<days>", _named("de", 1)),
     _rule("de", "am <days>", _named("de", 0), needs_tense=True),
+    _rule("fr", "(?:le )?<days> de la semaine dernière", _weekday_of_week("fr", -1)),
+    _rule("fr", "(?:le )?<days> de la semaine prochaine", _weekday_of_week("fr", 1)),
     _rule("fr", "avant-hier", _days(-2)),
     _rule("fr", "après-demain", _days(2)),
     _rule("fr", "il y a <count> (?P<unit>jours?|semaines?|mois|ans?|années?)", _counted("fr", -1)),
@@ -276,6 +307,8 @@ _RULES: tuple[_Rule, ...] = (
     _rule("fr", "aujourd['’]hui", _days(0)),
     _rule("fr", f"(?<=depuis ){_FR_DAYS}", _named("fr", -1)),
     _rule("fr", f"(?:(?<=jusqu['’]à )|(?<=avant )|(?<=d['’]ici )|(?<=à partir de )){_FR_DAYS}", _named("fr", 1)),
+    _rule("es", "(?:el )?<days> de la semana pasada", _weekday_of_week("es", -1)),
+    _rule("es", "(?:el )?<days> de la (?:semana que viene|próxima semana)", _weekday_of_week("es", 1)),
     _rule("es", "anteayer|antier|antes de ayer", _days(-2)),
     _rule("es", "pasado mañana", _days(2)),
     _rule("es", "hace <count> (?P<unit>d[íi]as?|semanas?|mes(?:es)?|años?)", _counted("es", -1)),
@@ -298,6 +331,52 @@ _RULES: tuple[_Rule, ...] = (
     _rule("es", "(?<!la )(?<!las )(?<!cada )mañana", _days(1)),
     _rule("es", f"(?<=desde )el {_ES_DAYS}", _named("es", -1)),
     _rule("es", f"(?:(?<=hasta )|(?<=antes d)|(?<=a partir d))(?:e)?(?:el|l) {_ES_DAYS}", _named("es", 1)),
+    _rule("it", "(?:il )?<days> della (?:settimana scorsa|scorsa settimana)", _weekday_of_week("it", -1)),
+    _rule("it", "(?:il )?<days> della (?:settimana prossima|prossima settimana)", _weekday_of_week("it", 1)),
+    _rule("it", "l['’]altro ?ieri|ieri l['’]altro|avantieri|altroieri", _days(-2)),
+    _rule("it", "dopodomani", _days(2)),
+    _rule("it", "<count> (?P<unit>giorn[oi]|settiman[ae]|mes[ei]|ann[oi]) fa", _counted("it", -1)),
+    _rule("it", "(?:[ft]ra|entro) <count> (?P<unit>giorn[oi]|settiman[ae]|mes[ei]|ann[oi])", _counted("it", 1)),
+    _rule("it", "ieri (?P<part>mattina|pomeriggio|sera|notte)", _days(-1, " ({part})")),
+    _rule("it", "domani (?P<part>mattina|pomeriggio|sera|notte)", _days(1, " ({part})")),
+    _rule("it", "(?:sta|questa |questo )(?P<part>mattina|pomeriggio|sera|notte)", _days(0, " ({part})")),
+    _rule("it", "(?:lo |il )?(?:scorso (?:fine settimana|weekend)|(?:fine settimana|weekend) scorso)", _weekend(-1)),
+    _rule("it", "questo (?:fine settimana|weekend)", _weekend(0)),
+    _rule("it", "(?:il )?(?:prossimo (?:fine settimana|weekend)|(?:fine settimana|weekend) prossimo)", _weekend(1)),
+    _spans("it", rf"(?P<with_article>[dn][ae]l)l['’]{_IT} (?:scors|passat)[oa]", -1),
+    _spans("it", rf"(?:l['’]|la |il )?{_IT} (?:scors|passat)[oa]", -1),
+    _spans("it", rf"(?:la |lo )?scors[oa] {_IT}", -1),
+    _spans("it", rf"(?:l['’]|la |il )?{_IT} (?:prossim[oa]|che viene)", 1),
+    _spans("it", rf"(?:la |il )?prossim[oa] {_IT}", 1),
+    _spans("it", rf"quest(?:[oa] |['’]){_IT}", 0),
+    _rule("it", "ieri", _days(-1)),
+    _rule("it", "oggi", _days(0)),
+    _rule("it", "domani", _days(1)),
+    _rule("it", f"(?:(?<=da )|(?<=dal )|(?<=dalla )){_IT_DAYS}", _named("it", -1)),
+    _rule("it", f"(?:(?<=entro )|(?<=fino a )|(?<=prima di )|(?<=a partire da )){_IT_DAYS}", _named("it", 1)),
+    _rule("pt", "(?:n?[oa] )?<days> da semana passada", _weekday_of_week("pt", -1)),
+    _rule("pt", "(?:n?[oa] )?<days> da (?:semana que vem|próxima semana)", _weekday_of_week("pt", 1)),
+    _rule("pt", "anteontem|antes de ontem", _days(-2)),
+    _rule("pt", "depois de amanhã", _days(2)),
+    _rule("pt", "há <count> (?P<unit>dias?|semanas?|m[êe]s(?:es)?|anos?)(?: atrás)?", _counted("pt", -1)),
+    _rule("pt", "<count> (?P<unit>dias?|semanas?|m[êe]s(?:es)?|anos?) atrás", _counted("pt", -1)),
+    _rule("pt", "(?:daqui a|dentro de) <count> (?P<unit>dias?|semanas?|m[êe]s(?:es)?|anos?)", _counted("pt", 1)),
+    _rule("pt", "em <count> (?P<unit>dias?|semanas?|m[êe]s(?:es)?|anos?)", _counted("pt", 1), may_be_duration=True),
+    _rule("pt", "ontem (?:de|à|a) (?P<part>manhã|tarde|noite)", _days(-1, " ({part})")),
+    _rule("pt", "amanhã (?:de|à|a) (?P<part>manhã|tarde|noite)", _days(1, " ({part})")),
+    _rule("pt", "(?:hoje (?:de|à|a)|n?esta) (?P<part>manhã|tarde|noite)", _days(0, " ({part})")),
+    _rule("pt", "(?:n?o )?fim de semana passado", _weekend(-1)),
+    _rule("pt", "n?este fim de semana", _weekend(0)),
+    _rule("pt", "(?:n?o )?(?:próximo fim de semana|fim de semana que vem)", _weekend(1)),
+    _spans("pt", rf"(?:n?[oa] )?{_PT} passad[oa]", -1),
+    _spans("pt", rf"(?:n?[oa] )?{_PT} (?:que vem|seguinte)", 1),
+    _spans("pt", rf"(?:n?[oa] )?próxim[oa] {_PT}", 1),
+    _spans("pt", rf"n?est[ea] {_PT}", 0),
+    _rule("pt", "ontem", _days(-1)),
+    _rule("pt", "hoje", _days(0)),
+    _rule("pt", "amanhã", _days(1)),
+    _rule("pt", f"(?<=desde )(?:[oa] )?{_PT_DAYS}", _named("pt", -1)),
+    _rule("pt", f"(?:(?<=até )|(?<=antes d)|(?<=a partir d))(?:[oa] )?{_PT_DAYS}", _named("pt", 1)),
     _rule("zh", "大前天", _days(-3)),
     _rule("zh", "大后天|大後天", _days(3)),
     _rule("zh", "前天", _days(-2)),
@@ -307,9 +386,9 @@ _RULES: tuple[_Rule, ...] = (
     _rule("zh", "明天|明日|明早|明晚", _days(1)),
     _rule("zh", "(?:<count>)(?:个|個)?(?P<unit>天|日|周|週|星期|礼拜|月|年)(?:之|以)?前", _counted("zh", -1)),
     _rule("zh", "(?:<count>)(?:个|個)?(?P<unit>天|日|周|週|星期|礼拜|月|年)(?:之|以)?[后後]", _counted("zh", 1)),
-    _rule("zh", "上(?:个|個)?(?:周|週|星期|礼拜)(?P<unit>[一二三四五六日天])", _chinese_weekday(-1)),
-    _rule("zh", "下(?:个|個)?(?:周|週|星期|礼拜)(?P<unit>[一二三四五六日天])", _chinese_weekday(1)),
-    _rule("zh", "(?:这|這|本)(?:个|個)?(?:周|週|星期|礼拜)(?P<unit>[一二三四五六日天])", _chinese_weekday(0)),
+    _rule("zh", "上(?:个|個)?(?:周|週|星期|礼拜)(?P<unit>[一二三四五六日天])", _weekday_of_week("zh", -1)),
+    _rule("zh", "下(?:个|個)?(?:周|週|星期|礼拜)(?P<unit>[一二三四五六日天])", _weekday_of_week("zh", 1)),
+    _rule("zh", "(?:这|這|本)(?:个|個)?(?:周|週|星期|礼拜)(?P<unit>[一二三四五六日天])", _weekday_of_week("zh", 0)),
     _rule("zh", "上(?:个|個)?周末", _weekend(-1)),
     _rule("zh", "(?:这|這|本)(?:个|個)?周末", _weekend(0)),
     _rule("zh", "下(?:个|個)?周末", _weekend(1)),
@@ -319,9 +398,9 @@ _RULES: tuple[_Rule, ...] = (
     _spans("zh", "去(?P<unit>年)", -1),
     _spans("zh", "明(?P<unit>年)", 1),
     _spans("zh", "今(?P<unit>年)", 0),
-    _rule("other", "ieri|ontem|gisteren|вчера|昨日|어제", _days(-1)),
-    _rule("other", "oggi|hoje|vandaag|сегодня|오늘", _days(0)),
-    _rule("other", "domani|amanhã|завтра|내일", _days(1)),
+    _rule("other", "gisteren|вчера|昨日|어제", _days(-1)),
+    _rule("other", "vandaag|сегодня|오늘", _days(0)),
+    _rule("other", "завтра|내일", _days(1)),
 )  # fmt: skip
 
 # Every phrase of a language contains one of these. Most entries contain none, and need no expression of the language.
@@ -333,7 +412,11 @@ _CUES = {
     "es": "ayer antier anoche hoy día dia semana mes año mañana tarde noche lunes martes miércoles miercoles jueves "
     "viernes sábado sabado domingo",
     "zh": "天 日 昨 今 明 周 週 星期 礼拜 月 年",
-    "other": "ieri ontem gisteren вчера 昨日 어제 oggi hoje vandaag сегодня 오늘 domani amanhã завтра 내일",
+    "it": "ieri oggi domani giorn settiman mes ann mattin pomeriggio sera notte weekend luned marted mercoled gioved "
+    "venerd sabato domenica",
+    "pt": "ontem hoje amanhã dia semana mês mes ano manhã tarde noite segunda terça quarta quinta sexta sábado sabado "
+    "domingo",
+    "other": "gisteren вчера 昨日 어제 vandaag сегодня 오늘 завтра 내일",
 }
 
 # A word with such a character is tried from its start or from the end of a quotation: tried from each of its letters,
@@ -348,10 +431,10 @@ _NAMED_THING = (
     "script|director(?:y|ies)|folder|branch|table|column|file|view|command|function|method|app|widget|button|channel|tag"
     "|label|variable|field|flag|option|module|class|package|repo|repository|playlist|project|tool|bucket|queue|alias"
     "|newspaper|magazine|enum|keyword|filter|preset|theme|word|term|string|skript|verzeichnis|ordner|dossier|fichier|carpeta|archivo"
-    "|rama|tabla|temas?"
+    "|rama|tabla|temas?|cartella|tabella|progetto|pasta|arquivo|ficheiro|tabela|projeto"
 )
 _BEFORE_NAME = compile_later(
-    rf"(?:\b(?:called|named|titled|entitled|namens|heißt|hieß|genannt|appelée?|nommée?|intitulée?|llamad[oa]|titulad[oa]"
+    rf"(?:\b(?:called|named|titled|entitled|namens|heißt|hieß|genannt|appelée?|nommée?|intitulée?|llamad[oa]|titulad[oa]|chiamat[oa]|intitolat[oa]|chamad[oa]"
     rf"|{_NAMED_THING})|名为|叫做?|名叫)[\s:]*$",
     re.IGNORECASE,
 )
@@ -360,25 +443,29 @@ _AFTER_NAME = compile_later(
 )
 _WORK_OF_ART = compile_later(
     r"\b(?:song|film|movie|album|novel|book|band|track|episode|series|poem|lied|roman|serie|buch|chanson|livre|série"
-    r"|canción|película|libro|disco|musical|podcast)\b[^.!?]*$|(?:歌|电影|歌曲|专辑|小说)[^。！？]*$",
+    r"|canción|película|libro|disco|canzone|canção|música|livro|filme|musical|podcast)\b[^.!?]*$|(?:歌|电影|歌曲|专辑|小说)[^。！？]*$",
     re.IGNORECASE,
 )
 _BY_AUTHOR = compile_later(r"\s+(?:by|von|de|di) (?:the )?[A-Z]")
 _ALREADY_DATED = compile_later(r"[\s,]*[(（]?\s*(?:\d{4}-\d\d|\d{1,2}[./]\d{1,2}[./]?|\d{4}年|\d{1,2}月|the \d)")
+_IS_DONE = compile_later(r"\b(?:is|are|gets?|will be)(?: \w+)? \w+ed\b")
+_POSSESSIVE = compile_later(r"['’]s(?= \w)")
 _WINDOW = compile_later(
-    r"\b(?:more than|older than|at least|less than|within|over|every|each|älter als|mehr als|plus de|más de)\s$",
+    r"\b(?:more than|older than|at least|less than|within|over|every|each|älter als|mehr als|plus de|más de|più di"
+    r"|mais de)\s$",
     re.IGNORECASE,
 )
 _SENTENCE = compile_later(r"[.!?;\n](?:\s|$)|[。！？；]")
 _STARTS_SENTENCE = compile_later(r"(?:^|[.!?:;\n•*-]\s*|^\s*[-*]\s*)$")
 _ANCHOR = compile_later(
     r"(?:\b(?:since|as of|starting|beginning|effective|until|till|by|seit|ab|bis|depuis|dès|à partir (?:de|du)"
-    r"|jusqu['’]à|desde|a partir de|hasta)|从|自|自从|直到|到)\s*$",
+    r"|jusqu['’]à|desde|a partir de|hasta|da|dal|dalla|fino a|até)|从|自|自从|直到|到)\s*$",
     re.IGNORECASE,
 )
 _GERMAN = compile_later(
     r"\b(?:der|die|das|ist|und|wir|nicht|ein|eine|sind|liegt|steht|gibt|es|im|den)\b", re.IGNORECASE
 )
+_PORTUGUESE = compile_later(r"[ãõ]|\b(?:na|em|do|uma|um|os|é|foi)\b", re.IGNORECASE)
 _MORNING = compile_later(r"\b(?:guten|am|jeden|diesen|de la|por la|cada|la|una)\s$", re.IGNORECASE)
 
 
@@ -416,7 +503,7 @@ def _replacement(rule: _Rule, match: re.Match[str], text: str, start: date) -> t
     lead = before[ends[-1] if ends else 0 :]
     end = _SENTENCE.search(after)
     sentence = lead + match[0] + (after[: end.start()] if end else after)
-    if _is_name(rule, match, text, lead, after) or _is_habit(rule, match, lead, sentence):
+    if _is_name(rule, match, text, lead, after) or _is_habit(rule, match, lead, after, sentence):
         return None
     when = _resolve(rule, match, lead, sentence, start)
     if when is None:
@@ -426,7 +513,9 @@ def _replacement(rule: _Rule, match: re.Match[str], text: str, start: date) -> t
     preposition = re.search(rf"(?<!\w)(?:{_FORMS[rule.language].prepositions})\s+$", lead, re.IGNORECASE)
     if preposition and not match[0].lower().startswith(("on ", "in ", "am ", "vor ")):
         form = form.partition(" ")[2]
-    possessive = re.match(r"['’]s(?= \w)", after) if rule.language == "en" else None
+    if match.groupdict().get("with_article"):
+        form = f"{match['with_article']} {form.partition(' ')[2]}"
+    possessive = _POSSESSIVE.match(after) if rule.language == "en" else None
     if possessive:
         stop += possessive.end()
         form = f"the {form.split()[-1]}" if not re.search(r"\b(?:the|this|our|my)\s$", lead) else form.split()[-1]
@@ -472,11 +561,13 @@ def _is_name(rule: _Rule, match: re.Match[str], text: str, lead: str, after: str
     word = match[0].lower()
     if word in ("morgen", "mañana") and _MORNING.search(lead):
         return True
-    # In German "hier" is a place.
+    # In German "hier" is a place. "Esta semana" is Spanish and Portuguese.
+    if rule.language == "es" and word.startswith(("este ", "esta ", "próxim")):
+        return bool(_PORTUGUESE.search(text))
     return word == "hier" and bool(_GERMAN.search(text))
 
 
-def _is_habit(rule: _Rule, match: re.Match[str], lead: str, sentence: str) -> bool:
+def _is_habit(rule: _Rule, match: re.Match[str], lead: str, after: str, sentence: str) -> bool:
     """Whether the sentence tells of a habit, so that the phrase means another day each time; or is a window."""
     if _WINDOW.search(lead):
         return True
@@ -486,5 +577,8 @@ def _is_habit(rule: _Rule, match: re.Match[str], lead: str, sentence: str) -> bo
     # "From tomorrow" is a start; "the logs from yesterday" are others each time.
     if re.search(r"\bfrom\s$", lead, re.IGNORECASE) and not re.match("yesterday|last", match[0]):
         return False
+    # "Tomorrow's standup is always announced at nine": the participle is no past.
+    if rule.language == "en" and _POSSESSIVE.match(after) and _IS_DONE.search(after):
+        return True
     direct = re.search(rf"(?:{language.habit})\s*$", lead, re.IGNORECASE)
     return bool(direct) or not re.search(language.past, sentence, re.IGNORECASE)
