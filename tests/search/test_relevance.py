@@ -111,6 +111,10 @@ _BELONGINGS = {
         "On which port does the database of the ordering project listen?",
         "On which port does the database of the payroll project listen?",
     ),
+    "The rotor diameter of turbine 4 is 112 metres.": (
+        "What is the rotor diameter of turbine 4?",
+        "What is the rotor diameter of turbine 9?",
+    ),
     "Ninas Auto steht in der Tiefgarage, Platz 31.": (
         "Auf welchem Platz der Tiefgarage steht Ninas Auto?",
         "Auf welchem Platz der Tiefgarage steht Svens Auto?",

@@ -90,7 +90,7 @@ _OWNER_UNSPACED = compile_later(
 _NO_ONE_ELSE = compile_later(r"[我咱你您这那哪谁誰什何私僕俺自当弊今昨明上下前次最新现目每几多]|[面里裡边中内外間间]$")
 _TIMES = tokens_of_words("yesterday tonight night morning evening year everyone everybody someone anyone")
 # Of a question about another one of the same kind, a message lacks few words, and has others in their places.
-_MAX_ABSENT, _MIN_LETTERS, _SIMILAR = 2, 4, 0.6
+_MAX_ABSENT, _MIN_LETTERS, _SIMILAR = 2, 4, 0.65
 _SAME = 0.6
 """Words that are closer than this may stand for one another: "mom" and "mother"."""
 # Words of nearly every prompt to an agent: what to do, and with what. They do not name a subject.
@@ -440,7 +440,7 @@ class _Measure:
         said = find_places(text) if 0 < len(absent) <= _MAX_ABSENT else {}
         for word in absent if said else ():
             found = {other for place in self._places[word] for other in said.get(place, ())}
-            others = [other for other in found if _may_name(other) and other not in self._asked]
+            others = [other for other in found - self._asked if other.isdigit() == word.isdigit() and _may_name(other)]
             is_misspelt = get_close_matches(word, others, 1, _SIMILAR) or get_close_matches(word, nearby, 1, MISSPELT)
             if others and not is_misspelt:
                 return True
@@ -510,8 +510,8 @@ class _Measure:
 
 
 def _may_name(token: str) -> bool:
-    """Whether a token may be a word that names something; shorter ones are small words in some language."""
-    return token.isalpha() and len(token) >= _MIN_LETTERS and not is_unspaced(token)
+    """Whether a token may name something: a number, or a word; shorter ones are small words in some language."""
+    return token.isdigit() or (token.isalpha() and len(token) >= _MIN_LETTERS and not is_unspaced(token))
 
 
 def _words_for(token: str) -> list[str]:
