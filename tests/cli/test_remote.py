@@ -178,6 +178,7 @@ def test_conversations_are_found_listed_and_shown(run: Callable[..., Result], en
     assert _json(run("sessions", "list", "--json"))["sessions"][0]["id"] == session_id
     shown = _output(run("sessions", "show", session_id))
     assert "Why does the nightly job hang?" in shown and "deadlock" in shown
+    assert _output(run("sessions", "show", "why does the NIGHTLY")) == shown
     assert run("sessions", "show", "no such session").exit_code == 1
 
 

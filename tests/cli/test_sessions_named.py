@@ -158,3 +158,34 @@ def test_a_part_of_an_id_is_shown_where_it_occurs(terminal: Terminal) -> None:
     result = terminal.run("sessions", "show", "ECON")
     assert result.exit_code == 1
     assert "No session has the id or title 'ECON'. These ids contain it:\n  second  Plan #2" in result.stderr
+
+
+def test_what_the_list_shows_names_a_conversation_in_any_case(terminal: Terminal) -> None:
+    """A title or a first question, whole or a beginning that no other has; --yes still wants it exactly."""
+    with memoranda.open(terminal.home) as memory:
+        tell(memory.sessions, "untitled", ["Refactor the cart so that prices are Decimal"])
+        tell(memory.sessions, "other", ["Refactor the mailer"])
+        tell(memory.sessions, "titled", ["hello"], title="Fix the Build")
+    for name in ("Refactor the cart so that prices are Decimal", "refactor THE CART"):
+        assert "so that prices" in terminal.ok("sessions", "show", name)
+        assert "untitled" in terminal.ok("sessions", "export", name)
+    assert "hello" in terminal.ok("sessions", "show", "fix the build")
+    assert "hello" in terminal.ok("sessions", "show", "Fix the")
+    result = terminal.run("sessions", "delete", "fix the build", "--yes")
+    assert result.exit_code == 1 and "'Fix the Build' (titled)" in result.stderr
+    terminal.ok("sessions", "archive", "refactor the cart")
+    terminal.ok("sessions", "unarchive", "Refactor the cart")
+    assert "untitled" in terminal.ok("forget", "--session", "refactor the cart", "--dry-run")
+    assert terminal.run("chat", "--resume", "no such", "--query", "x").exit_code == 1
+
+
+def test_a_beginning_that_several_conversations_have_lists_them(terminal: Terminal) -> None:
+    """With their ids and what the list shows; one that is called so in full is meant nevertheless."""
+    with memoranda.open(terminal.home) as memory:
+        tell(memory.sessions, "a", ["Refactor the cart"])
+        tell(memory.sessions, "b", ["Refactor the cart again"])
+    for words in (["sessions", "show", "refactor"], ["chat", "--query", "x", "--resume", "refactor"]):
+        result = terminal.run(*words)
+        assert result.exit_code == 1
+        assert "  a  Refactor the cart\n" in result.output and "  b  Refactor the cart again\n" in result.output
+    assert "again" not in terminal.ok("sessions", "show", "refactor the cart")

@@ -26,6 +26,7 @@ from memoranda.cli.retrieval import recent as recent_command
 from memoranda.cli.retrieval.recall import print_result
 from memoranda.cli.retrieval.search import format_search_answer
 from memoranda.cli.sessions.list_and_show import format_facts, format_message, format_session
+from memoranda.cli.sessions.lookup import called
 from memoranda.cli.sessions.transfer import read_sessions, write_new_file
 from memoranda.cli.terminal_text import ProgressLine, bold, dim, print_paged, terminal_line
 from memoranda.errors import SessionError
@@ -64,6 +65,8 @@ _SEARCH_OPTIONS = ("limit", "sort", "why", *(each.name for each in FILTERS if ea
 _NO_FIELDS = {"tool_name": None, "tool_calls": None}
 _MAX_ERRORS_SHOWN = 10
 _MAX_PLACES_SHOWN = 40
+# How many of the latest conversations a name is compared with.
+_MAX_COMPARED = 200
 
 
 def _location(error: Mapping[str, Any]) -> str:
@@ -214,10 +217,18 @@ class RemoteCommands:
 
     def show(self, *, session: str, tools: bool, all_users: bool) -> None:
         self._refuse_options({"all_users": all_users})
-        row = self.memory.sessions.get_session(session)
+        sessions = self.memory.sessions
+        row = sessions.get_session(session)
         if row is None:
-            self.invocation.fail(f"There is no session {session!r}. 'memoranda sessions list' shows their ids.")
-        messages = self.memory.sessions.get_messages(session, include_inactive=True)
+            listed = [*sessions.list_sessions_rich(title=session), *sessions.list_sessions_rich(limit=_MAX_COMPARED)]
+            found = list(called(session, listed))
+            row = sessions.get_session(found[0]) if len(found) == 1 else None
+        if row is None:
+            several = f" These begin so: {', '.join(map(terminal_line, found[:_MAX_ERRORS_SHOWN]))}." if found else ""
+            self.invocation.fail(
+                f"There is no session {session!r}.{several} 'memoranda sessions list' shows their ids and titles."
+            )
+        messages = sessions.get_messages(row["id"], include_inactive=True)
         if self.invocation.as_json:
             self.invocation.respond("", [row | {"messages": messages}])
             return

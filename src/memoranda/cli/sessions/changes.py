@@ -111,8 +111,8 @@ def delete_command(
 ) -> None:
     """Delete conversations for good: every session of each, its messages, and the work it delegated.
 
-    SESSION is an id, the beginning of one, or a title; with --yes a whole id or an exact title. The text is
-    overwritten in the file and removed from the index. Only an export can restore it.
+    SESSION is an id, a title or first question, or how one begins; with --yes a whole id or an exact title. The text
+    is overwritten in the file and removed from the index. Only an export can restore it.
     """
     with open_sessions(invocation, everyone=all_users) as db:
         ids: dict[str, None] = {}

@@ -141,7 +141,7 @@ def format_session(row: dict[str, Any]) -> str:
 @all_users_option
 @memory_options
 def show(invocation: Invocation, session: str, tools: bool, all_users: bool) -> None:
-    """Show a conversation from beginning to end. SESSION is an id, the beginning of one, or a title."""
+    """Show a conversation from beginning to end. SESSION is an id, a title or first question, or how one begins."""
     with open_sessions(invocation, everyone=all_users) as db:
         session_id = find_session(invocation, db, session)
         members = db.get_compression_lineage(session_id)

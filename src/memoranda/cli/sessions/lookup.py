@@ -1,4 +1,7 @@
-"""Finds the session that a person names: by id, by the beginning of an id, or by title."""
+"""Finds the session that a person names: by id, by title or first question, or by the beginning of one of these."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import click
 
@@ -10,14 +13,16 @@ from memoranda.memory.record.sessions import TitledSession
 
 _MAX_OTHERS_SHOWN = 3
 _MAX_CANDIDATES = 10
+# No index has the first questions, so only those of the latest conversations are compared.
+_MAX_COMPARED = 2_000
 
 
 def find_session(invocation: Invocation, db: SessionDB, name: str, *, exactly: bool = False) -> str:
     """Returns the id of the session with a name; ends the command with an error when there is none, or more than one.
 
     A name is a whole id or an exact title; unless `exactly`, it may also be a title without its number, which means the
-    latest of the numbered ones, or the beginning of an id. If the name matches other conversations too, a note on
-    standard error says which one was chosen.
+    latest of the numbered ones, the beginning of an id, or what `called` accepts. If the name matches other
+    conversations too, a note on standard error says which one was chosen.
     """
     exact, numbered = db.list_titled(name)
     if db.get_session(name):
@@ -29,7 +34,7 @@ def find_session(invocation: Invocation, db: SessionDB, name: str, *, exactly: b
     if exact:
         _note_choice(invocation, db, exact[0].session_id, numbered)
         return exact[0].session_id
-    closest = numbered[-1].session_id if numbered else db.resolve_session_id(name)
+    closest = numbered[-1].session_id if numbered else db.resolve_session_id(name) or _resolve_shown(db, name)
     if closest is None:
         invocation.fail(explain_not_found(db, name))
     if exactly:
@@ -43,7 +48,7 @@ def find_session(invocation: Invocation, db: SessionDB, name: str, *, exactly: b
 
 
 def resolve_session(db: SessionDB, name: str) -> str | None:
-    """Returns the id of the session to resume: by id, by title (the latest numbered one), or by the id's beginning."""
+    """Returns the id of the session to resume: by id, by title (the latest numbered one), or as `find_session` does."""
     if db.get_session(name):
         return name
     try:
@@ -51,13 +56,45 @@ def resolve_session(db: SessionDB, name: str) -> str | None:
     except SessionError:
         # The name is longer than a title can be.
         titled = None
-    return titled or db.resolve_session_id(name)
+    return titled or db.resolve_session_id(name) or _resolve_shown(db, name)
+
+
+def called(name: str, rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The ids of the conversations that a list shows under a name, in any case, or under one that begins with it.
+
+    Each has what the list shows: its title, or its first question.
+    """
+    start = _comparable(name)
+    shown = {str(row["id"]): str(row["title"] or row.get("preview") or "") for row in rows}
+    begun = {each: text for each, text in shown.items() if start and _comparable(text).startswith(start)}
+    return {each: text for each, text in begun.items() if _comparable(text) == start} or begun
+
+
+def _comparable(text: str) -> str:
+    """A name without its case, its spacing, and the dots of one that was shortened for a list."""
+    return " ".join(text.casefold().split()).rstrip(".…")
+
+
+def _called(db: SessionDB, name: str) -> dict[str, str]:
+    def rows(**filters: Any) -> list[dict[str, Any]]:
+        return db.list_sessions_rich(
+            limit=_MAX_COMPARED, order_by_last_active=True, include_children=True, include_archived=True, **filters
+        )
+
+    return called(name, [*rows(title=name), *rows()])
+
+
+def _resolve_shown(db: SessionDB, name: str) -> str | None:
+    found = list(_called(db, name))
+    return found[0] if len(found) == 1 else None
 
 
 def explain_not_found(db: SessionDB, name: str, list_command: str = "'memoranda sessions list'") -> str:
-    """Explains why a name matches no session: it is unknown, or a part of several ids, which are listed."""
+    """Explains why a name matches no session: it is unknown, or it means several, which are listed."""
     candidates = db.sessions.ids_starting_with(name, _MAX_CANDIDATES + 1)
     reason = f"More than one session has an id that begins with {name!r}. Type more of it:"
+    if not candidates and (candidates := list(_called(db, name))):
+        reason = f"More than one session has a title or first question that begins with {name!r}. Name one by its id:"
     if not candidates:
         candidates = [row["id"] for row in db.search_sessions_by_id(name, _MAX_CANDIDATES + 1)]
         reason = f"No session has the id or title {name!r}. These ids contain it:"
@@ -70,7 +107,7 @@ def explain_not_found(db: SessionDB, name: str, list_command: str = "'memoranda 
 
 
 def _id_and_name(db: SessionDB, session_id: str) -> str:
-    title = db.get_session_title(session_id)
+    title = db.get_session_title(session_id) or db.listing.first_words(session_id)
     return f"{terminal_line(session_id)}  {terminal_line(title, 60)}" if title else terminal_line(session_id)
 
 
