@@ -13,8 +13,8 @@ from click.testing import CliRunner, Result
 
 import memoranda
 from memoranda.cli.main import command
-from memoranda.cli.remote import COMMANDS, KEY_VARIABLE
-from tests.docs.reference import command_paths
+from memoranda.cli.remote import COMMANDS, KEY_VARIABLE, LOCAL
+from tests.docs.reference import DOCS, command_paths
 from tests.service.http.running_service import RunningService, run_service
 
 _numbers = itertools.count(1)
@@ -249,9 +249,25 @@ def test_every_other_command_refuses_a_service(run: Callable[..., Result], tmp_p
     others = [path for path in _leaves(command) if " ".join(path) not in COMMANDS]
     assert len(others) > 30 and set(others) <= set(command_paths())
     for path in others:
-        result = run(*path, *_required(path), "--url", "http://127.0.0.1:1")
-        assert result.exit_code == 1 and "does not work with a service" in result.output, (path, result.output)
+        ways = [(*path, *_required(path), "--url", "http://127.0.0.1:1")]
+        ways += [] if _is_local(path) else [(*path, *_required(path))]
+        for words in ways:
+            result = run(*words, MEMORANDA_URL="http://127.0.0.1:1")
+            assert result.exit_code == 1 and "does not work with a service" in result.output, (words, result.output)
     assert not (tmp_path / "local").exists()
+
+
+def _is_local(path: tuple[str, ...]) -> bool:
+    return path[1 if path[0] == "server" else 0] in LOCAL
+
+
+def test_a_command_that_ignores_the_variable_is_one_that_the_page_names() -> None:
+    """All others refuse to run while it is set."""
+    page = (DOCS / "how-to" / "use-a-service.md").read_text()
+    named = page.partition("unless it is about this\nmachine (")[2].partition(")")[0]
+    assert {name.removeprefix("server ") for name in named.split("`")[1::2]} == LOCAL
+    local = [path for path in _leaves(command) if _is_local(path)]
+    assert not {"setup", "view", "migrate", "shards", "doctor"} & {word for path in local for word in path}
 
 
 def _required(path: tuple[str, ...]) -> list[str]:

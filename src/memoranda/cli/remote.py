@@ -376,11 +376,10 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "sessions import": RemoteCommands.import_file,
     "forget": RemoteCommands.forget,
 }
-# Commands about this machine and the programs on it. MEMORANDA_URL does not concern them, and --url is refused.
-_LOCAL = frozenset({
-    "completion", "config", "demo", "help", "hook", "install", "key", "mcp", "profile", "secret", "serve", "server",
-    "setup", "uninstall", "view",
+LOCAL = frozenset({
+    "completion", "config", "demo", "help", "hook", "install", "key", "mcp", "profile", "secret", "serve", "uninstall",
 })  # fmt: skip
+"""Commands about this machine and the programs on it. MEMORANDA_URL does not concern them, and --url is refused."""
 
 
 def run_remotely(
@@ -388,7 +387,7 @@ def run_remotely(
 ) -> Any:
     """Runs the command of `context` at the service; refuses one that has no counterpart there."""
     name = context.command_path.partition(" ")[2]
-    if name.split(" ")[0] in _LOCAL and not invocation.url_is_option:
+    if name.removeprefix("server ").split(" ")[0] in LOCAL and not invocation.url_is_option:
         return run_locally()
     handler = COMMANDS.get(name)
     if handler is None:
