@@ -119,3 +119,24 @@ def test_a_restored_backup_is_accepted_with_an_option(tmp_path: Path) -> None:
     )
     assert "s1" in terminal.ok("sessions", "list")
     assert "nothing to accept" in Terminal(tmp_path / "new").run("doctor", "--accept-store").stderr
+
+
+def test_a_home_that_cannot_exist_is_a_problem(tmp_path: Path) -> None:
+    """Below a file, for example: the doctor reports what every other command says, and not that it will be created."""
+    (tmp_path / "file").touch()
+    result = Terminal(tmp_path / "file" / "home").run("doctor")
+    assert result.exit_code == 1
+    assert "file is not a directory" in result.output and "does not exist yet" not in result.output
+    assert "does not exist yet" in Terminal(tmp_path / "home").ok("doctor")
+
+
+def test_a_destroyed_store_beside_memories_is_damaged_and_not_foreign(tmp_path: Path) -> None:
+    """Also in a home that had no conversations before."""
+    terminal = Terminal(tmp_path / "home")
+    terminal.ok("remember", "The staging database is called heron.")
+    (tmp_path / "home" / "state.db").write_bytes(random.Random(1).randbytes(4_000))
+    for words in (["search", "heron"], ["doctor"]):
+        result = terminal.run(*words)
+        assert result.exit_code != 0
+        assert "is damaged" in result.output and "another program" not in result.output
+    assert "restore a backup" in terminal.run("doctor").output

@@ -92,6 +92,20 @@ def test_a_home_with_another_programs_database_is_refused(tmp_path: Path) -> Non
         Home.at(tmp_path).refuse_if_foreign()
 
 
+def test_a_file_that_is_no_database_beside_a_history_of_memories_is_ours(tmp_path: Path) -> None:
+    """No other program keeps one; without it, or as the database of another program, the file is foreign."""
+    (tmp_path / "state.db").write_bytes(b"damage" * 700)
+    with pytest.raises(ForeignHomeError):
+        Home.at(tmp_path).refuse_if_foreign()
+    (tmp_path / "memories").mkdir()
+    (tmp_path / "memories" / "journal.jsonl").touch()
+    Home.at(tmp_path).refuse_if_foreign()
+    (tmp_path / "state.db").unlink()
+    _database(tmp_path / "state.db", 0)
+    with pytest.raises(ForeignHomeError):
+        Home.at(tmp_path).refuse_if_foreign()
+
+
 def test_a_profile_below_a_foreign_home_is_refused_too(tmp_path: Path) -> None:
     """A profile's directory would lie inside the other program's home."""
     _database(tmp_path / "state.db", 0)

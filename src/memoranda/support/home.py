@@ -208,6 +208,8 @@ def _refuse_foreign_database(path: Path) -> None:
 def _read_application_id(path: Path) -> bytes | None:
     """The application id of a database; None for an empty file, and for one in which nothing has been created yet.
 
+    It is None for a file that is no database beside a history of memories, too: only Memoranda keeps one there.
+
     SQLite reads it, because opening and closing the file here would release the locks that this process may hold on
     it. In immutable mode SQLite writes nothing, replays no log and waits for no lock.
     """
@@ -230,7 +232,9 @@ def _read_application_id(path: Path) -> bytes | None:
         raise OSError(errno.EACCES, str(error), str(path)) from error
     except sqlite3.DatabaseError:
         # A damaged database is open nowhere, and its application id may still be readable.
-        return read_file(path, _APPLICATION_ID_BYTES.stop)[_APPLICATION_ID_BYTES]
+        header = read_file(path, _APPLICATION_ID_BYTES.stop)
+        has_history = os.path.exists(path.parent / "memories" / "journal.jsonl")
+        return None if has_history and not header.startswith(b"SQLite") else header[_APPLICATION_ID_BYTES]
 
 
 def decode_user_id(name: str) -> str | None:

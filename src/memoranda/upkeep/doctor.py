@@ -56,12 +56,14 @@ def examine(home: Home, deep: Progress | None = None) -> Iterator[HealthIssue]:
     With `deep`, which is notified of the progress, everything is compared with everything: the whole record, every
     message with the index, the history of curated memory, and the backups.
     """
-    if not home.root.exists():
-        return
     try:
         home.refuse_if_foreign()
     except HomeError as error:
-        yield HealthIssue("error", home.root, str(error), "name another home with --home or MEMORANDA_HOME")
+        # The path is shown before the text already.
+        text = str(error).removeprefix(f"{home.root} ")
+        yield HealthIssue("error", home.root, text, "name another home with --home or MEMORANDA_HOME")
+        return
+    if not home.root.exists():
         return
     yield from issues_until_error(home.root, lambda: _check_root(home))
     loaded = config.Config()

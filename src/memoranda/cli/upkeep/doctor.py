@@ -83,7 +83,8 @@ def command(invocation: Invocation, fix: bool, accept_store: bool, deep: bool, q
         issues = [*examine(home, report_progress), *(issue for status in hosts for issue in status.issues)]
         checked = _repair(home, issues, report_progress) if fix else [_CheckedIssue(each) for each in issues]
     open_count = sum(item.is_open for item in checked)
-    head = f"Home: {home.root}" + ("" if home.root.exists() else " (does not exist yet; the first write creates it)")
+    is_new = not issues and not home.root.exists()
+    head = f"Home: {home.root}" + (" (does not exist yet; the first write creates it)" if is_new else "")
     problems = f"{open_count} problem{'' if open_count == 1 else 's'} to fix." if open_count else "No problems found."
     helpers = running_helpers(home)
     data = {

@@ -203,7 +203,7 @@ def _damage_issue(path: Path, problem: str) -> HealthIssue:
         path,
         problem,
         "stop every program that uses it, then run 'memoranda doctor --fix': it keeps the damaged file and saves every "
-        "session and message that can still be read",
+        "session and message that can still be read. If that is none, move the file away and restore a backup",
         lambda: _save(path),
     )
 
