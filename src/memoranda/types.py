@@ -33,13 +33,14 @@ class CurateAnswer(TypedDict):
 
 
 class RecentWork(TypedDict):
-    """One of the last conversations: what was asked last, how it ended, and how to resume it."""
+    """One of the last conversations: what it is about if that was not asked last, what was, and how it ended."""
 
     session_id: str
     last_active: float
     agent: str
     project: str
     title: str
+    about: str
     asked: str
     ended: str
     open_tasks: list[str]

@@ -37,6 +37,24 @@ def test_recent_shows_the_last_conversations(home: Path) -> None:
     assert answer["text"] == run.invoke(command, ["recent", "--fenced", "--home", str(home)]).output.rstrip("\n")
 
 
+def test_recent_says_what_a_conversation_is_about(home: Path) -> None:
+    """By its title or first question, where the last prompt does not; also in the block for a prompt."""
+    with memoranda.open(home) as memory:
+        for title in ("", "Mailer"):
+            with memory.session(source="codex") as session:
+                for prompt in ("Refactor the cart so that prices are Decimal.", "Great, commit it."):
+                    with session.turn(prompt) as turn:
+                        turn.done("Done.")
+                memory.sessions.set_session_title(session.id, title)
+    shown = CliRunner().invoke(command, ["recent", "--home", str(home)]).output
+    assert [line for line in shown.splitlines() if "about: " in line] == [
+        "  about: Mailer",
+        "  about: Refactor the cart so that prices are Decimal.",
+    ]
+    block = CliRunner().invoke(command, ["recent", "--fenced", "--home", str(home)]).output
+    assert "about> Mailer" in block and "about> Refactor the cart" in block and len(block) <= 800
+
+
 def test_recent_of_an_empty_home_says_so(tmp_path: Path) -> None:
     """Instead of printing nothing."""
     assert (

@@ -1,7 +1,8 @@
 """What was going on: the last conversations of a project, over all agents, for a prompt that asks to continue.
 
-Each is described by when it was, in which agent, what was asked last, how it ended, which tasks are open, and how to
-resume it. No search and no model is involved: the words of "where were we" match nothing that was said.
+Each is described by when it was, in which agent, what it is about, what was asked last, how it ended, which tasks are
+open, and how to resume it. No search and no model is involved: the words of "where were we" match nothing that was
+said.
 """
 
 import json
@@ -38,6 +39,8 @@ class RecentConversation:
     agent: str
     project: str
     title: str
+    about: str
+    """Its title or its first question; "" if that is what was asked last."""
     asked: str
     """The last words of the user that asked for something."""
     ended: str
@@ -101,12 +104,14 @@ def _describe(
     asked, ended = asked_and_ended(last)
     if not asked:
         return None
+    about = " ".join((row["title"] or row["preview"]).split())
     return RecentConversation(
         row["id"],
         row["last_active"] or row["started_at"],
         row["source"],
         row["project"] or "",
         row["title"] or "",
+        "" if asked.startswith(about.removesuffix("...")) else about,
         asked,
         ended,
         _open(tasks) if tasks is not None else _planned(last),
@@ -164,7 +169,9 @@ def recent_block(conversations: Collection[RecentConversation]) -> str:
 
 def _quotes(conversation: RecentConversation, size: int) -> list[Quote]:
     head = f"{local_minute(conversation.last_active)} in {conversation.agent} ({conversation.session_id}):"
-    quotes = [Quote("", head), Quote("user", _cut(conversation.asked, size))]
+    quotes = [Quote("", head)]
+    quotes += [Quote("about", _cut(conversation.about, size // 2))] if conversation.about else []
+    quotes.append(Quote("user", _cut(conversation.asked, size)))
     quotes.append(Quote("assistant", _cut(conversation.ended, size)) if conversation.ended else Quote("", "no answer"))
     if conversation.open_tasks:
         quotes.append(Quote("open tasks", _cut("; ".join(conversation.open_tasks), size)))

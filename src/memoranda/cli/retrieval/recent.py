@@ -24,7 +24,7 @@ _NOTHING = "There are no conversations yet."
 @project_option
 @memory_options
 def command(invocation: Invocation, limit: int, fenced: bool, project: str | None) -> None:
-    """See what was going on: when, in which agent, what was asked, how it ended, open tasks, and how to resume."""
+    """See what was going on: when, in which agent, about what, how it ended, open tasks, and how to resume."""
     with open_home(invocation) as memory:
         answer = memory.recent(project, limit=limit)
     respond(invocation, answer, fenced=fenced)
@@ -43,7 +43,7 @@ def respond(invocation: Invocation, answer: RecentAnswer, *, fenced: bool) -> No
 def _describe(work: RecentWork) -> str:
     place = f" in {project_name(work['project'])}" if work["project"] else ""
     lines = [bold(printable(f"{local_time(work['last_active'])}  {work['agent']}{place}  {work['session_id']}"))]
-    lines += [f"  title: {work['title']}"] if work["title"] else []
+    lines += [f"  about: {work['about']}"] if work["about"] else []
     lines += [f"  asked: {work['asked']}", f"  ended: {work['ended'] or 'without an answer'}"]
     lines += [f"  open:  {task}" for task in work["open_tasks"]]
     lines += [f"  {resume_line(work['resume'])}"] if work["resume"] else []
