@@ -305,6 +305,19 @@ def test_search_shows_the_match_and_the_messages_around_it(past: Terminal) -> No
     assert past.json("search", "zebra", "--user", "ana")["count"] == 1
 
 
+def test_results_that_have_only_related_words_are_counted_apart(terminal: Terminal) -> None:
+    """So that the first line counts what is listed."""
+    with memoranda.open(terminal.home) as memory:
+        tell(memory.sessions, "typed", ["The car got new brakes in the workshop on Elm Street.", "Good."])
+        tell(memory.sessions, "related", ["The vehicle stood in the rain.", "Good."])
+        tell(memory.sessions, "other", ["It rained in the evening.", "Yes."])
+    words = ("search", "What happened with my car?")
+    answer = terminal.json(*words)
+    assert (answer["count"], answer["sessions_matched"]) == (2, 1)
+    shown = terminal.ok(*words)
+    assert shown.startswith("1 session matches (") and "), and 1 more is related · " in shown
+
+
 def test_search_behind_the_last_result_says_so(past: Terminal) -> None:
     """An ordinary answer, as text and as JSON."""
     said = "There are no further results: the list of matching conversations ends at 1."

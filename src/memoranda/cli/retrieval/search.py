@@ -137,6 +137,9 @@ def format_search_answer(answer: Mapping[str, Any]) -> str:
     count = answer["sessions_matched"]
     how = _matched_for_person(answer["matched"])
     head = f"{count:,} session{'' if count == 1 else 's'} match{'es' if count == 1 else ''} ({how})"
+    if (others := len(answer["results"]) - count) > 0:
+        # They were found by words that are related to those of the question.
+        head += f", and {others:,} more {'is' if others == 1 else 'are'} related"
     head += f" · {answer['confidence']}" if "confidence" in answer else ""
     lines = [dim(terminal_line(head + (f" · {answer['note']}" if answer.get("note") else ""))), *why, "", *beside]
     for number, result in enumerate(answer["results"], start=1):
