@@ -60,6 +60,14 @@ def test_a_home_without_calls_says_so(tmp_path: Path) -> None:
     assert not (tmp_path / "home").exists()
 
 
+def test_a_home_without_calls_names_the_hosts_that_have_its_hooks(tmp_path: Path) -> None:
+    """What is missing is a new session there, and no installation."""
+    terminal = Terminal(tmp_path / "home")
+    terminal.ok("install", "codex", "--yes")
+    shown = terminal.ok("hook", "status")
+    assert "installed in Codex: start a new session" in shown and "adds the hooks" not in shown
+
+
 def test_each_prompt_is_listed_with_its_result_and_the_reason(home: Path) -> None:
     """Given, and the different reasons for nothing."""
     prompts = {

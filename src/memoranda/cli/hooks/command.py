@@ -16,11 +16,13 @@ from memoranda.cli.context import Invocation, memory_options, printable
 from memoranda.cli.hooks.call import run
 from memoranda.cli.hooks.helper_files import describe_helpers, helper_as_json, running_helpers
 from memoranda.cli.hooks.process import HookOptions
+from memoranda.cli.hosts.found_hosts import inspect_installed_hosts
 from memoranda.home.config import known_secrets
 from memoranda.integrations.hooks.events import HOSTS
 from memoranda.integrations.hooks.log import read_calls
 from memoranda.safety.redaction import Redactor
 from memoranda.search.recall_log import ERROR, LATE, RUNNING, STOPPED, hook_calls_path
+from memoranda.support.home import Home
 
 _STATUS_EPILOG = """\b
 Examples:
@@ -140,7 +142,10 @@ def status(invocation: Invocation, limit: int, why: str | None) -> None:
         "log": str(hook_calls_path(home.root)),
         "helpers": [helper_as_json(helper) for helper in helpers],
     }
-    lines = [_format_list(shown, counts), *(describe_helpers(home, helpers) if shown or helpers else [])]
+    lines = [
+        _format_list(shown, counts) if shown else _explain_none(home),
+        *(describe_helpers(home, helpers) if shown or helpers else []),
+    ]
     invocation.respond("\n".join(lines), data)
 
 
@@ -150,9 +155,14 @@ def _find_call(calls: list[dict[str, Any]], name: str) -> dict[str, Any] | None:
     return next((call for call in calls if call["id"].startswith(name)), None)
 
 
+def _explain_none(home: Home) -> str:
+    hosts = ", ".join(status.host.title for status in inspect_installed_hosts(home))
+    if hosts:
+        return f"No hook has been called yet. Memoranda is installed in {hosts}: start a new session there."
+    return "No hook has been called yet. 'memoranda install claude-code' adds the hooks to a host."
+
+
 def _format_list(calls: list[dict[str, Any]], counts: Counter[str]) -> str:
-    if not calls:
-        return "No hook has been called yet. 'memoranda install claude-code' adds the hooks to a host."
     summary = ", ".join(f"{counts[outcome]} {outcome}" for outcome in _SUMMARY_ORDER if counts[outcome])
     lines = [f"The last {len(calls)} calls: {summary}." if len(calls) > 1 else f"One call: {summary}."]
     lines += [_format_row(call) for call in calls]
