@@ -43,6 +43,17 @@ def test_sessions_are_read_from_lines_and_from_json_as_a_whole(
     assert sorted(terminal.json("sessions", "import", str(file))["skipped"]) == ["s", "t"]
 
 
+def test_an_import_is_taken_back_by_deleting_what_it_added(terminal: Terminal, tmp_path: Path) -> None:
+    """As its help says; the list of imports is one of other programs."""
+    file = tmp_path / "sessions.json"
+    file.write_text(json.dumps([SESSION, OTHER]))
+    added = terminal.json("sessions", "import", str(file))["imported"]
+    assert terminal.ok("import", "undo") == "Nothing was imported from other programs yet.\n"
+    assert "'memoranda sessions delete' removes them" in " ".join(terminal.ok("sessions", "import", "--help").split())
+    terminal.ok("sessions", "delete", *added, "--yes")
+    assert terminal.json("sessions", "list")["sessions"] == []
+
+
 def test_what_show_prints_as_json_can_be_imported(terminal: Terminal, tmp_path: Path) -> None:
     """It is a session like any other."""
     with memoranda.open(terminal.home) as memory:

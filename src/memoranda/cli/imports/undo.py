@@ -41,6 +41,8 @@ Examples:
 def command(invocation: Invocation, import_id: str | None, dry_run: bool, yes: bool) -> None:
     """Undo a whole import: remove what it added; without an ID, list the imports.
 
+    Of exported sessions ('memoranda sessions import') no import is kept: 'memoranda sessions delete' removes them.
+
     Sessions that you continued, renamed or changed since stay, and are listed. The files of the other program are not
     touched, so you can import them again.
     """
@@ -80,7 +82,7 @@ def command(invocation: Invocation, import_id: str | None, dry_run: bool, yes: b
 def _list(invocation: Invocation) -> None:
     with open_home(invocation) as memory, closing(ImportHistory(memory.home.root, memory.sessions)) as history:
         imports = history.imports()
-    lines = [_import_line(logged) for logged in imports] or ["Nothing was imported into this home yet."]
+    lines = [_import_line(logged) for logged in imports] or ["Nothing was imported from other programs yet."]
     if any(logged.undone is None for logged in imports):
         lines += ["", "Undo one of them with 'memoranda import undo ID'."]
     invocation.respond("\n".join(lines), {"success": True, "imports": [_as_json(logged) for logged in imports]})

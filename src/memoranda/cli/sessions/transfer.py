@@ -115,7 +115,8 @@ def import_file(invocation: Invocation, file: Path, all_users: bool) -> None:
     """Import exported sessions, like 'memoranda import jsonl --source FILE --yes'. A second import adds nothing.
 
     FILE has one session per line, or is one JSON document: a session, or an array of sessions. Sessions of other users
-    are imported with --all-users.
+    are imported with --all-users. 'memoranda import undo' does not cover it: --json lists the ids that are new as
+    "imported", and 'memoranda sessions delete' removes them.
     """
     import_exported(invocation, file, all_users=all_users)
 
