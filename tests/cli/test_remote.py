@@ -227,7 +227,9 @@ def test_a_wrong_key_or_address_is_reported(run: Callable[..., Result]) -> None:
     """Each with what to do about it."""
     wrong_key = run("memory", "list", **{KEY_VARIABLE: "mk_000000000000_" + "x" * 43})
     assert wrong_key.exit_code == 2 and "unknown, revoked or expired" in wrong_key.output
-    assert "encryption" in run("memory", "list", "--url", "http://memory.example.com").output
+    no_key = run("status", **{KEY_VARIABLE: None})
+    assert no_key.exit_code == 2 and f"'memoranda secret set {KEY_VARIABLE}'" in no_key.output
+    assert "encryption" in run("memory", "list", "--url", "http://memory.example.com", **{KEY_VARIABLE: None}).output
     both = run("memory", "list", "--home", "/tmp/somewhere")
     assert both.exit_code == 1 and "Use one of them" in both.output
 

@@ -17,7 +17,7 @@ from memoranda.api.client.curated import HANDLE, find_entry
 from memoranda.api.client.memory import RemoteMemory, connect
 from memoranda.api.recall import RecallResult
 from memoranda.cli.confirmation import PlannedChange, confirm_and_run
-from memoranda.cli.context import Invocation
+from memoranda.cli.context import EXIT_UNUSABLE, Invocation
 from memoranda.cli.filter_options import current_project
 from memoranda.cli.memory import approval, history
 from memoranda.cli.memory import curate as curate_command
@@ -29,7 +29,7 @@ from memoranda.cli.sessions.list_and_show import format_facts, format_message, f
 from memoranda.cli.sessions.lookup import called
 from memoranda.cli.sessions.transfer import read_sessions, write_new_file
 from memoranda.cli.terminal_text import ProgressLine, bold, dim, print_paged, terminal_line
-from memoranda.errors import SessionError
+from memoranda.errors import AccessError, SessionError
 from memoranda.home import config
 from memoranda.memory.curated.settings import PROJECT, TARGETS, Target, file_name, project_target
 from memoranda.search.excerpts import entries_matching
@@ -397,16 +397,27 @@ def run_remotely(
         )
     if invocation.home or invocation.profile:
         invocation.fail("--home and --profile name a home on this machine, and --url another one. Use one of them.")
-    try:
-        with connect_for(invocation) as connected:
+    with connect_for(invocation) as connected:
+        try:
             handler(RemoteCommands(invocation, connected), **options)
-    except SessionError as error:
-        invocation.fail(str(error))
+        except SessionError as error:
+            invocation.fail(str(error))
+        except AccessError:
+            if _read_key(invocation):
+                raise
+            invocation.fail(
+                f"The service at {invocation.url} needs an API key: store yours with 'memoranda secret set "
+                f"{KEY_VARIABLE}', or set the environment variable {KEY_VARIABLE}.",
+                code=EXIT_UNUSABLE,
+            )
     return None
 
 
 def connect_for(invocation: Invocation) -> RemoteMemory:
     """Connects with the key in MEMORANDA_API_KEY, from the environment or `.env` of the home on this machine."""
     assert invocation.url is not None
-    key = config.credentials(invocation.locate_home()).get(KEY_VARIABLE, "").strip()
-    return connect(invocation.url, key or None, user=invocation.user)
+    return connect(invocation.url, _read_key(invocation), user=invocation.user)
+
+
+def _read_key(invocation: Invocation) -> str | None:
+    return config.credentials(invocation.locate_home()).get(KEY_VARIABLE, "").strip() or None
