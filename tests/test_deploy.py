@@ -91,10 +91,10 @@ def test_the_commands_in_the_files_are_commands_of_the_program() -> None:
     command = dict(_instructions())["CMD"]
     passed = {*re.findall(r"--[a-z-]+", started[1] if started else ""), *re.findall(r"--[a-z-]+", command)}
     offered = subprocess.run(
-        [sys.executable, "-m", "memoranda", "serve", "--help"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "memoranda", "server", "serve", "--help"], capture_output=True, text=True, check=True
     ).stdout
     assert passed and all(option in offered for option in passed)
-    assert started and started[1].startswith("serve ") and command.startswith('["serve"')
+    assert started and started[1].startswith("server serve ") and command.startswith('["server", "serve"')
 
 
 def test_the_services_of_the_compose_file_are_confined() -> None:

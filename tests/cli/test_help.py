@@ -1,5 +1,6 @@
 """What a person sees who asks which commands there are, and what happens to a good guess."""
 
+import re
 from pathlib import Path
 
 import click
@@ -8,7 +9,7 @@ from click.testing import CliRunner
 from memoranda.cli.main import SERVER_COMMANDS
 from memoranda.cli.main import command as program
 from tests.cli.terminal import Terminal
-from tests.docs.reference import command_paths
+from tests.docs.reference import DOCS, command_paths
 
 
 def _help(*words: str) -> str:
@@ -46,7 +47,18 @@ def test_help_for_nothing_known_suggests_a_name() -> None:
 def test_the_commands_of_a_server_have_their_short_names_too() -> None:
     """Scripts and guesses use both."""
     for name in SERVER_COMMANDS:
-        assert _help("server", name, "--help").replace("memoranda server ", "memoranda ") == _help(name, "--help")
+        full, short = _help("server", name, "--help"), _help(name, "--help")
+        assert full == short.replace(f"Usage: memoranda {name}", f"Usage: memoranda server {name}")
+
+
+def test_the_texts_use_the_full_names_of_the_commands_of_a_server() -> None:
+    """In the help, the messages, the pages and the files for a server; decisions keep the words of their time."""
+    short = re.compile(rf"memoranda ({'|'.join(SERVER_COMMANDS)})\b")
+    for directory in ("src", "docs", "deploy"):
+        for path in (DOCS.parent / directory).rglob("*"):
+            if path.suffix in {".py", ".md", ".html", ".yaml", ".service"} and "decisions" not in path.parts:
+                found = short.search(path.read_text("utf-8"))
+                assert found is None, f"{path} says {found and found[0]!r}"
 
 
 def test_a_configuration_is_checked_without_a_start(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`memoranda key` and `memoranda serve`: keys are printed once, and the service runs until it is asked to stop."""
+"""`memoranda server key` and `serve`: keys are printed once, and the service runs until it is asked to stop."""
 
 import json
 import os
@@ -95,7 +95,7 @@ def test_an_open_address_without_a_key_is_refused(tmp_path: Path) -> None:
     """The message names the command that creates one."""
     with _serve(tmp_path, "--host", "0.0.0.0") as process:
         output, _ = process.communicate(timeout=GIVE_UP)
-        assert (process.returncode, "memoranda key create" in json.loads(output)["error"]) == (1, True)
+        assert (process.returncode, "memoranda server key create" in json.loads(output)["error"]) == (1, True)
 
 
 @pytest.mark.slow

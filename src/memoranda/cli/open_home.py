@@ -65,6 +65,6 @@ def sessions_of_everyone(invocation: Invocation, memory: Memory) -> "SessionDB":
     if stores := len(memory.config.store.servers):
         invocation.fail(
             f"The users of this home are distributed over {stores + 1} stores (store.servers), and this command covers "
-            "one store. Nothing was done. Name a user with --user; 'memoranda shards list' shows the stores."
+            "one store. Nothing was done. Name a user with --user; 'memoranda server shards list' shows the stores."
         )
     return memory.sessions.scoped(Scope.everyone())

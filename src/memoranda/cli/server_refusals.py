@@ -5,9 +5,9 @@ from memoranda.home.config import load, shown_value
 
 BACKUP = (
     "a backup of the home would contain neither conversations nor memory. Back up the server with pg_dump, or copy it "
-    "into another home with 'memoranda migrate' and back that up."
+    "into another home with 'memoranda server migrate' and back that up."
 )
-RESTORE = "a backup restores files. Restore it into another home, and copy that with 'memoranda migrate'."
+RESTORE = "a backup restores files. Restore it into another home, and copy that with 'memoranda server migrate'."
 SYNC = "machines that use the same server see the same memory; only files are synchronised."
 VACUUM = "its autovacuum makes the space of deleted rows free, without a pause for anyone."
 

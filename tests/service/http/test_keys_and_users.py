@@ -128,7 +128,7 @@ def test_without_any_key_the_owner_uses_the_service_on_this_machine(running: Run
 
 def test_an_open_address_needs_a_key(running: RunningService) -> None:
     """Otherwise the service does not start."""
-    with pytest.raises(AccessError, match="memoranda key create"):
+    with pytest.raises(AccessError, match="memoranda server key create"):
         refuse_open_address("0.0.0.0", running.service)
     running.key("read")
     refuse_open_address("0.0.0.0", running.service)

@@ -195,7 +195,7 @@ def test_a_span_names_the_route_and_no_id(shared_service: RunningService) -> Non
 
 
 class _Process:
-    """`memoranda serve` as a process of its own, which can be killed and started again on the same port."""
+    """`memoranda server serve` as a process of its own, which can be killed and started again on the same port."""
 
     def __init__(self, home: Path) -> None:
         self._home = home

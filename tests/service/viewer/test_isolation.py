@@ -1,4 +1,4 @@
-"""Two users on `memoranda serve`: no page shows one what belongs to the other, and no form changes it."""
+"""Two users on `memoranda server serve`: no page shows one what belongs to the other, and no form changes it."""
 
 import re
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ class Neighbour:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    """The service with the viewer, as `memoranda serve` runs it."""
+    """The service with the viewer, as `memoranda server serve` runs it."""
     with run_service(tmp_path_factory.mktemp("users") / "home", mounts=(viewer_mount(),)) as running:
         yield running
 

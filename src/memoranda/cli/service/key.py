@@ -1,4 +1,4 @@
-"""`memoranda key`: the API keys of the HTTP service. A key is printed once, when it is created."""
+"""`memoranda server key`: the API keys of the HTTP service. A key is printed once, when it is created."""
 
 import time
 from collections.abc import Iterator
@@ -21,12 +21,12 @@ from memoranda.home.access.service_database import ServiceDatabase
 
 _EPILOG = """\b
 Examples:
-  memoranda key create --name "Ana's phone" --user ana --scope read --scope append
-  memoranda key create --tenant acme --scope read --scope append --scope curate --days 90
-  memoranda key list
-  memoranda key revoke 3f9a1c2b4d5e
-  memoranda key audit
-  memoranda key programs                   what people have connected through OAuth
+  memoranda server key create --name "Ana's phone" --user ana --scope read --scope append
+  memoranda server key create --tenant acme --scope read --scope append --scope curate --days 90
+  memoranda server key list
+  memoranda server key revoke 3f9a1c2b4d5e
+  memoranda server key audit
+  memoranda server key programs                   what people have connected through OAuth
 """
 _DAY = 86_400.0
 
@@ -34,7 +34,7 @@ _DAY = 86_400.0
 @click.group(epilog=_EPILOG)
 @common_options
 def command() -> None:
-    """Create, list and revoke the API keys of 'memoranda serve'. Only a hash of a key is stored."""
+    """Create, list and revoke the API keys of 'memoranda server serve'. Only a hash of a key is stored."""
 
 
 @contextmanager
@@ -99,7 +99,7 @@ def revoke(invocation: Invocation, key_id: str) -> None:
     with _open_keys(invocation) as keys:
         revoked = keys.revoke(key_id)
     if not revoked:
-        invocation.fail(f"There is no valid key {printable(key_id[:60])}. 'memoranda key list' lists them.")
+        invocation.fail(f"There is no valid key {printable(key_id[:60])}. 'memoranda server key list' lists them.")
     invocation.respond(f"Revoked {key_id}.", {"success": True, "id": key_id})
 
 
@@ -134,7 +134,8 @@ def disconnect(invocation: Invocation, program_id: str) -> None:
     with _open_database(invocation) as database:
         ended = database.exists() and GrantStore(database.open).disconnect(program_id)
     if not ended:
-        invocation.fail(f"There is no program {printable(program_id[:60])}. 'memoranda key programs' lists them.")
+        name = printable(program_id[:60])
+        invocation.fail(f"There is no program {name}. 'memoranda server key programs' lists them.")
     invocation.respond(f"Disconnected {program_id}.", {"success": True, "id": program_id})
 
 

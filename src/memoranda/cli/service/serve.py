@@ -1,4 +1,4 @@
-"""`memoranda serve`, the HTTP service of a home, and `memoranda view`, its pages in a browser on this machine."""
+"""`memoranda server serve`, the HTTP service of a home, and `memoranda view`, its pages in a browser."""
 
 import logging
 import os
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 _EPILOG = """\b
 Examples:
-  memoranda serve                          on this machine only, without a key
-  memoranda key create --scope read --scope append
-  memoranda serve --host 0.0.0.0           behind a proxy that adds TLS; needs a key
-  memoranda serve --compatible mem0        also for mem0's client
+  memoranda server serve                          on this machine only, without a key
+  memoranda server key create --scope read --scope append
+  memoranda server serve --host 0.0.0.0           behind a proxy that adds TLS; needs a key
+  memoranda server serve --compatible mem0        also for mem0's client
 """
 _PORT = 8930
 _SWITCH_SECONDS = 0.001

@@ -1,4 +1,4 @@
-"""`memoranda migrate` and `shards`: copy a memory to a PostgreSQL server or back, and move users between servers."""
+"""`memoranda server migrate` and `shards`: copy a memory to PostgreSQL or back, and move users between servers."""
 
 import time
 from collections import Counter
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 _FILES = "sqlite:"
 _MIGRATE_EPILOG = """\b
 Examples:
-  memoranda migrate sqlite:~/.memoranda postgresql://memo@db.example/memory
-  memoranda migrate postgresql://memo@db.example/memory sqlite:~/memoranda-copy
+  memoranda server migrate sqlite:~/.memoranda postgresql://memo@db.example/memory
+  memoranda server migrate postgresql://memo@db.example/memory sqlite:~/memoranda-copy
 """
 _EPILOG = """\b
 Examples:
-  memoranda shards list
-  memoranda shards move 32 33 34 35 --to 1
+  memoranda server shards list
+  memoranda server shards move 32 33 34 35 --to 1
 """
 
 

@@ -352,7 +352,7 @@ KEYS = (
         "The PostgreSQL server with the record; if empty, the record is state.db in the home. Its password belongs in "
         "the variable MEMORANDA_STORE_PASSWORD, in .env or in the environment."),
     Key("store.servers", "postgresql://user@host/database, several of them, or nothing", _parse_servers,
-        "Further servers among which 'memoranda shards' distributes users, in the same order on every node."),
+        "Further servers among which 'memoranda server shards' distributes users, in the same order on every node."),
     Key("sessions.redact_secrets", "true or false", _parse_flag,
         "Keep credentials out of recorded conversations."),
     Key("sessions.turn_wait", "seconds, 0 or more", _number_below(3_600, zero=True),

@@ -20,7 +20,7 @@ def refuse_open_address(host: str, service: Service) -> None:
     if host not in LOOPBACK and not service.keys.exist():
         raise AccessError(
             f"Without an API key the service answers only on this machine, not on {host}. Create a key first: "
-            "'memoranda key create --scope read --scope append'."
+            "'memoranda server key create --scope read --scope append'."
         )
 
 

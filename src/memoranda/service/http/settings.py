@@ -1,4 +1,4 @@
-"""The limits of the service, which `memoranda serve` takes as options."""
+"""The limits of the service, which `memoranda server serve` takes as options."""
 
 from memoranda.support.lazy_dataclass import dataclass
 

@@ -1,1 +1,1 @@
-"""The web viewer: pages that show and change one user's memory, on `memoranda view` and `memoranda serve`."""
+"""The web viewer: pages that show and change one user's memory, on `memoranda view` and `memoranda server serve`."""
