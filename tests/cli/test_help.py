@@ -1,5 +1,6 @@
 """What a person sees who asks which commands there are, and what happens to a good guess."""
 
+import json
 import re
 from pathlib import Path
 
@@ -36,6 +37,17 @@ def test_help_describes_a_group_all_groups_and_a_command() -> None:
     everything = _help("help")
     assert all(f"\n  {name} " in everything for name in program.list_commands(click.Context(program)))
     assert _help("help", "memory", "undo") == _help("memory", "undo", "--help")
+
+
+def test_an_error_in_how_a_command_was_called_is_json_too(tmp_path: Path) -> None:
+    """Wherever --json is; and so is the help."""
+    terminal = Terminal(tmp_path / "home")
+    for words in (["sessions", "nonsense"], ["nonsense"], ["sessions", "list", "--nonsense"], ["help", "nonsense"]):
+        result = terminal.run(*words, "--json")
+        assert result.exit_code == 2 and result.stderr == ""
+        answer = json.loads(result.stdout)
+        assert answer["success"] is False and "nonsense" in answer["error"]
+    assert "backup" in terminal.json("help", "care")["help"]
 
 
 def test_help_for_nothing_known_suggests_a_name() -> None:

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import replace
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +88,7 @@ _GUESSES = {
     "recall": ("ask",),
     "browse": ("resume",),
 }
+_WANTS_JSON = "memoranda.wants_json"
 _EPILOG = """\b
 Examples:
   memoranda setup
@@ -119,6 +121,11 @@ class _AllCommands(LazyGroup):
         with formatter.section("More commands; 'memoranda help care' says what they do"):
             formatter.write_dl(others)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # A usage error is found before the options of a command are read.
+        ctx.meta[_WANTS_JSON] = "--json" in args
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
@@ -129,11 +136,14 @@ class _AllCommands(LazyGroup):
         except (click.ClickException, click.Abort) as error:
             if isinstance(error, click.UsageError):
                 error = with_suggestion(error)
-            if not Invocation.current().as_json:
+            invocation = Invocation.current()
+            if isinstance(error, click.UsageError) and ctx.meta[_WANTS_JSON]:
+                invocation = replace(invocation, as_json=True)
+            if not invocation.as_json:
                 raise error from None
             message = error.format_message() if isinstance(error, click.ClickException) else "Aborted."
             code = error.exit_code if isinstance(error, click.ClickException) else EXIT_REFUSED
-            Invocation.current().fail(message, code=code)
+            invocation.fail(message, code=code)
 
 
 @click.group(
@@ -165,7 +175,8 @@ def write_group(formatter: click.HelpFormatter, group: str) -> None:
 
 @click.command("help")
 @click.argument("names", metavar="[GROUP | COMMAND…]", nargs=-1)
-def show_help(names: tuple[str, ...]) -> None:
+@common_options
+def show_help(invocation: Invocation, names: tuple[str, ...]) -> None:
     """Show the commands of a group (agents, care, team), of all groups, or the help of one command."""
     context = click.get_current_context()
     groups = {group.lower(): group for group in GROUPS}
@@ -174,7 +185,8 @@ def show_help(names: tuple[str, ...]) -> None:
         formatter = context.make_formatter()
         for group in chosen:
             write_group(formatter, group)
-        click.echo(formatter.getvalue().strip("\n"))
+        text = formatter.getvalue().strip("\n")
+        invocation.respond(text, {"success": True, "help": text})
         return
     described = context.find_root()
     for name in names:
@@ -182,7 +194,8 @@ def show_help(names: tuple[str, ...]) -> None:
             _, found, _ = described.command.resolve_command(described, [name])
             assert found is not None
             described = click.Context(found, info_name=name, parent=described)
-    click.echo(described.get_help(), color=described.color)
+    text = described.get_help()
+    invocation.respond(text, {"success": True, "help": text})
 
 
 def _run_remotely(*arguments: Any) -> Any:
