@@ -113,3 +113,21 @@ def test_other_names_of_an_action_say_the_main_one(terminal: Terminal) -> None:
     assert "'memoranda remember'" in terminal.ok("memory", "add", "--help")
     assert "'memoranda search'" in terminal.ok("recall", "--help")
     assert "'memoranda import jsonl" in terminal.ok("sessions", "import", "--help")
+
+
+def test_an_error_of_the_system_names_what_was_wanted(
+    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path and what is wrong with it, without the number of the error or the name of a temporary file."""
+    terminal.ok("remember", "CI runs on Debian 12.")
+    backup = terminal.run("backup", str(tmp_path / ("x" * 250 + ".zip")))
+    assert backup.stderr.endswith(".zip cannot be written: File name too long. Name another file.\n")
+    missing = str(tmp_path / "nothing")
+    result = terminal.run("backup", str(tmp_path / "b.zip"), "--passphrase-file", missing)
+    assert result.stderr == f"The passphrase file {missing} cannot be read: No such file or directory.\n"
+    monkeypatch.setenv("EDITOR", missing)
+    monkeypatch.delenv("VISUAL", raising=False)
+    result = terminal.run("memory", "edit")
+    assert result.stderr.startswith(f"The editor {missing!r} cannot be started, or failed. Nothing was written")
+    for words in (["remember", " "], ["memory", "add", ""]):
+        assert terminal.run(*words).stderr == "There is no text to save. Nothing was written.\n"

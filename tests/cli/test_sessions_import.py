@@ -54,6 +54,17 @@ def test_an_import_is_taken_back_by_deleting_what_it_added(terminal: Terminal, t
     assert terminal.json("sessions", "list")["sessions"] == []
 
 
+def test_what_cannot_be_imported_is_located_by_its_line(terminal: Terminal, tmp_path: Path) -> None:
+    """Whether the line is no JSON or its session is refused; in a document that is JSON as a whole, by number."""
+    file = tmp_path / "sessions.jsonl"
+    file.write_text('{"id": 5, "messages": []}\n' + json.dumps(OTHER) + '\nnonsense\n{"a": 1}\n')
+    shown = terminal.run("sessions", "import", str(file)).stderr.splitlines()[-3:]
+    assert shown[0] == "line 1: id must be text, not 5."
+    assert shown[1].startswith("line 3: not JSON") and shown[2] == "line 4: A session needs an id and a source."
+    file.write_text(json.dumps([OTHER, {"a": 1}], indent=1))
+    assert "session 2: A session needs" in terminal.run("sessions", "import", str(file)).stderr
+
+
 def test_what_show_prints_as_json_can_be_imported(terminal: Terminal, tmp_path: Path) -> None:
     """It is a session like any other."""
     with memoranda.open(terminal.home) as memory:

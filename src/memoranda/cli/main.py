@@ -1,5 +1,6 @@
 """The `memoranda` command: loads only the subcommand that is called, and suggests names for a misspelt one."""
 
+import os
 import re
 import sys
 from dataclasses import replace
@@ -132,7 +133,10 @@ class _AllCommands(LazyGroup):
         except (MemorandaError, OSError) as error:
             if isinstance(error, BrokenPipeError):
                 raise
-            Invocation.current().fail(str(error), code=EXIT_UNUSABLE)
+            message = str(error)
+            if isinstance(error, OSError) and error.filename and error.strerror:
+                message = f"{os.fsdecode(error.filename)} cannot be used: {error.strerror}."
+            Invocation.current().fail(message, code=EXIT_UNUSABLE)
         except (click.ClickException, click.Abort) as error:
             if isinstance(error, click.UsageError):
                 error = with_suggestion(error)

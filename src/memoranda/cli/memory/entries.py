@@ -19,6 +19,7 @@ from memoranda.memory.curated.facts import EntryFacts
 from memoranda.memory.curated.memory_file import ENTRY_DELIMITER, parse
 from memoranda.memory.curated.operations import Add, MemoryRefusal, MemoryWriteResult, Operation, Put, Remove, Replace
 from memoranda.memory.curated.person_changes import allow_findings, edit_file, empty_file, revoke_findings
+from memoranda.memory.curated.refusals import empty
 from memoranda.memory.curated.settings import (
     NOTES,
     PROJECT,
@@ -136,6 +137,8 @@ def refusal_for_person(refusal: MemoryRefusal) -> str:
             "'memoranda memory remove', then try again. "
             f"'memoranda config set memory.{kind}_char_limit' raises the limit."
         )
+    if refusal == empty(refusal.target, "content"):
+        return "There is no text to save. Nothing was written."
     return refusal.message
 
 
@@ -310,7 +313,9 @@ def edit(invocation: Invocation, target: Target, project: str, allow: tuple[str,
     try:
         outcome = _save_edit(store, view, Path(draft.name), frozenset(allow))
     except click.ClickException as error:
-        outcome = MemoryRefusal(target, "invalid", f"{error.format_message()} Nothing was written.")
+        editor = error.format_message().partition(": Editing failed")[0]
+        problem = f"The editor {editor!r} cannot be started, or failed. Nothing was written; set VISUAL or EDITOR."
+        outcome = MemoryRefusal(target, "invalid", problem)
     note = ""
     if isinstance(outcome, MemoryRefusal) and Path(draft.name).read_bytes() != before.encode():
         note = f" Your text is in {draft.name}."

@@ -19,7 +19,7 @@ from memoranda.cli.sessions.lookup import find_session
 from memoranda.cli.terminal_text import ProgressLine
 from memoranda.errors import StorageError
 from memoranda.home.session_db import SessionDB
-from memoranda.memory.record.transfer.items import take_items
+from memoranda.memory.record.transfer.items import is_item, take_items
 from memoranda.support.durable_files import write_private_parts
 from memoranda.upkeep.transcripts import Conversation, read_conversations
 
@@ -129,12 +129,15 @@ def import_exported(invocation: Invocation, file: Path, *, all_users: bool = Fal
         ProgressLine(visible=not invocation.as_json) as progress,
     ):
         items: list[Any] = []
-        sessions = take_items(read_sessions(file, broken), items)
+        lines: list[int] = []
+        sessions = take_items(read_sessions(file, broken, lines), items)
         report = db.import_sessions(sessions, progress=lambda count: progress.update(f"{count:,} sessions read"))
         added = db.item_transfer.import_items(items)
         db.index.catch_up()
         if items:
             db.item_index.catch_up()
+    refused = [error | ({"line": lines[error["index"]]} if lines else {}) for error in report.errors]
+    errors = sorted([*broken, *refused], key=lambda error: error.get("line", 0))
     data: dict[str, Any] = {
         "imported": report.imported,
         "updated": report.updated,
@@ -144,7 +147,7 @@ def import_exported(invocation: Invocation, file: Path, *, all_users: bool = Fal
         "undated": report.undated,
         "messages": report.messages,
         "items": {"imported": added.imported, "updated": added.updated, "skipped": added.skipped},
-        "errors": [*broken, *report.errors, *added.errors],
+        "errors": [*errors, *added.errors],
     }
     text = (
         f"Imported {len(report.imported):,} sessions, updated {len(report.updated):,}, left "
@@ -167,11 +170,15 @@ def import_exported(invocation: Invocation, file: Path, *, all_users: bool = Fal
 def _location(error: dict[str, Any]) -> str:
     if "line" in error:
         return f"line {error['line']}"
-    return f"session {error['session_id'] or error['index']}" if "session_id" in error else f"item {error['index']}"
+    number = error["index"] + 1
+    return f"session {error['session_id'] or number}" if "session_id" in error else f"item {number}"
 
 
-def read_sessions(file: Path, broken: list[dict[str, Any]]) -> Iterator[Any]:
-    """Reads the sessions in a file; lines that cannot be read are added to `broken`."""
+def read_sessions(file: Path, broken: list[dict[str, Any]], lines: list[int] | None = None) -> Iterator[Any]:
+    """Reads the sessions in a file; lines that cannot be read are added to `broken`.
+
+    `lines` gets the line of each session, unless the file is JSON as a whole.
+    """
     with file.open("rb") as stream:
         start = stream.read(3)
         if start.startswith(_UTF_16):
@@ -184,9 +191,12 @@ def read_sessions(file: Path, broken: list[dict[str, Any]]) -> Iterator[Any]:
             whole = _read_whole(stream.read())
         stream.seek(begin)
         is_empty = True
-        for value in _read_lines(stream, broken) if whole is None else whole:
+        for number, value in _read_lines(stream, broken) if whole is None else ((0, value) for value in whole):
             is_empty = False
-            yield from value if isinstance(value, list) else [value]
+            for each in value if isinstance(value, list) else [value]:
+                if number and lines is not None and not is_item(each):
+                    lines.append(number)
+                yield each
     if is_empty and len(broken) > 1:
         # The file as a whole is wrong, so one error is enough.
         broken[:] = [broken[0] | {"error": f"{broken[0]['error']}, and no other line is a session either"}]
@@ -214,7 +224,7 @@ def _read_whole(text: bytes) -> list[Any] | None:
     return values
 
 
-def _read_lines(stream: BinaryIO, broken: list[dict[str, Any]]) -> Iterator[Any]:
+def _read_lines(stream: BinaryIO, broken: list[dict[str, Any]]) -> Iterator[tuple[int, Any]]:
     for number, line in enumerate(stream, start=1):
         if not line.strip():
             continue
@@ -224,7 +234,7 @@ def _read_lines(stream: BinaryIO, broken: list[dict[str, Any]]) -> Iterator[Any]
             broken.append({"line": number, "error": f"not JSON ({error})"})
             continue
         if isinstance(value, dict | list):
-            yield value
+            yield number, value
         else:
             broken.append({"line": number, "error": f"not a session but {json.dumps(value)[:60]}"})
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from memoranda.cli.context import Invocation, common_options
+from memoranda.cli.context import EXIT_UNUSABLE, Invocation, common_options
 from memoranda.cli.imports.summary_text import format_size
 from memoranda.cli.server_refusals import BACKUP, RESTORE, refuse_on_server
 from memoranda.cli.terminal_text import ProgressLine, terminal_line
@@ -47,7 +47,11 @@ Examples:
 def read_passphrase(invocation: Invocation, file: Path | None, *, confirm: bool) -> str:
     """The passphrase from a file, or else from the terminal; ends the command if it is empty."""
     if file is not None:
-        lines = file.expanduser().read_text("utf-8").splitlines()
+        try:
+            lines = file.expanduser().read_text("utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            invocation.fail(f"The passphrase file {file} cannot be read: {reason}.", code=EXIT_UNUSABLE)
         passphrase = lines[0] if lines else ""
     else:
         passphrase = click.prompt("Passphrase", hide_input=True, confirmation_prompt=confirm, err=True)
@@ -100,7 +104,13 @@ def backup(
         passphrase = read_passphrase(invocation, passphrase_file, confirm=True)
     with shown_progress(invocation) as progress:
         options = BackupOptions(home.profile, without_secrets=without_secrets, passphrase=passphrase, progress=progress)
-        written = write_backup(home.root, target, options)
+        try:
+            written = write_backup(home.root, target, options)
+        except OSError as error:
+            if error.filename and Path(error.filename).parent != target.parent:
+                raise
+            reason = error.strerror or error
+            invocation.fail(f"{target} cannot be written: {reason}. Name another file.", code=EXIT_UNUSABLE)
     note_backup(home.root, WrittenBackup(str(target), written.created_at))
     _respond_to_backup(invocation, target, written, encrypted=passphrase is not None)
 

@@ -200,8 +200,10 @@ def _require_plain(value: Any) -> None:
 
 def require_storable(name: str, text: Any) -> None:
     """Raise SessionError unless the value is None or text that a database can store."""
-    if text is not None and (not isinstance(text, str) or not _storable(text)):
-        raise SessionError(f"{name} must be text without unpaired surrogates, not {str(text)[:60]!r}.")
+    if text is not None and not isinstance(text, str):
+        raise SessionError(f"{name} must be text, not {str(text)[:60]}.")
+    if text is not None and not _storable(text):
+        raise SessionError(f"{name} must be text without unpaired surrogates, not {text[:60]!r}.")
 
 
 def decode_content(stored: str | None, content_format: str | None) -> Any:
