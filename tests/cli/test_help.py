@@ -56,6 +56,15 @@ def test_help_for_nothing_known_suggests_a_name() -> None:
     assert answer.exit_code == 2 and "Did you mean 'search'?" in answer.output
 
 
+def test_a_guess_within_a_group_suggests_a_command_of_the_group() -> None:
+    """And nothing, where the group has none."""
+    meant = {"secret delete": "secret remove", "sessions rm": "sessions delete", "delete": "memory remove"}
+    for typed, right in meant.items():
+        answer = CliRunner().invoke(program, typed.split(), prog_name="memoranda")
+        assert f"Did you mean 'memoranda {right}'?" in answer.output
+    assert "Did you mean" not in CliRunner().invoke(program, ["secret", "history"]).output
+
+
 def test_the_commands_of_a_server_have_their_short_names_too() -> None:
     """Scripts and guesses use both."""
     for name in SERVER_COMMANDS:

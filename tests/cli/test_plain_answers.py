@@ -115,6 +115,15 @@ def test_other_names_of_an_action_say_the_main_one(terminal: Terminal) -> None:
     assert "'memoranda import jsonl" in terminal.ok("sessions", "import", "--help")
 
 
+@pytest.mark.parametrize("command", ["search", "recall"])
+@pytest.mark.parametrize("query", ["", " ", '"', "???"])
+def test_a_query_without_words_is_an_error(terminal: Terminal, command: str, query: str) -> None:
+    """Whether it is empty or has only signs."""
+    result = terminal.run(command, query)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("That has no word to look for.")
+
+
 def test_an_error_of_the_system_names_what_was_wanted(
     terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -226,15 +226,25 @@ def with_suggestion(error: click.UsageError) -> click.UsageError:
     if quoted is None or "Did you mean" in error.format_message():
         return error
     suggestion = did_you_mean(quoted[1], _known_names(error))
-    meant = [name for name, words in _GUESSES.items() if quoted[1] in words]
-    if not suggestion and meant and error.message.startswith("No such command"):
-        suggestion = f" Did you mean 'memoranda {meant[0]}'?"
+    if not suggestion and error.message.startswith("No such command"):
+        suggestion = _guess(error, quoted[1])
     if not suggestion:
         return error
     message = error.message + suggestion
     if isinstance(error, click.BadParameter):
         return click.BadParameter(message, error.ctx, error.param, error.param_hint)
     return click.UsageError(message, error.ctx)
+
+
+def _guess(error: click.UsageError, typed: str) -> str:
+    """Suggests what people mean who know other programs; within a group of commands, one of the group."""
+    meant = next((name for name, words in _GUESSES.items() if typed in words), "")
+    if meant and error.ctx is not None and error.ctx.parent is not None:
+        words = (meant.split()[-1], *_GUESSES[meant])
+        found = [word for word in _known_names(error) if word in words]
+        group = error.ctx.command_path.partition(" ")[2]
+        return f" Did you mean 'memoranda {group} {found[0]}'?" if found else ""
+    return f" Did you mean 'memoranda {meant}'?" if meant else ""
 
 
 def _known_names(error: click.UsageError) -> list[str]:

@@ -24,7 +24,7 @@ from memoranda.cli.memory import curate as curate_command
 from memoranda.cli.memory.status import format_status
 from memoranda.cli.retrieval import recent as recent_command
 from memoranda.cli.retrieval.recall import print_result
-from memoranda.cli.retrieval.search import format_search_answer
+from memoranda.cli.retrieval.search import format_search_answer, query_of
 from memoranda.cli.sessions.list_and_show import format_facts, format_message, format_session
 from memoranda.cli.sessions.lookup import called
 from memoranda.cli.sessions.transfer import read_sessions, write_new_file
@@ -186,7 +186,8 @@ class RemoteCommands:
         given: Any = {
             name: list(value) or None if isinstance(value, tuple) else value for name, value in passed.items()
         }
-        answer: Any = self.memory.search(" ".join(words), project=self._project(project), **given)
+        query = query_of(self.invocation, words)
+        answer: Any = self.memory.search(query, project=self._project(project), **given)
         if self.invocation.as_json:
             self.invocation.respond("", answer)
             return
@@ -194,9 +195,7 @@ class RemoteCommands:
         click.echo(format_search_answer({name: value for name, value in answer.items() if name != "cursor"}))
 
     def recall(self, *, words: tuple[str, ...], limit: int, project: str | None, fenced: bool, chars: int) -> None:
-        question = " ".join(words)
-        if not question.strip():
-            self.invocation.fail("The question is empty.")
+        question = query_of(self.invocation, words)
         entries = {target: entries_matching(question, self.memory.entries(target)) for target in TARGETS}
         answer: Any = self.memory.search(question, limit=limit, project=self._project(project))
         print_result(self.invocation, RecallResult(entries, "", answer), fenced, chars)

@@ -10,7 +10,7 @@ from memoranda.api.recall import MAX_BLOCK_CHARS, RecallResult, ask_provider, lo
 from memoranda.cli.context import Invocation, memory_options, printable
 from memoranda.cli.filter_options import current_project, project_option
 from memoranda.cli.open_home import open_home
-from memoranda.cli.retrieval.search import add_resume_commands, format_search_answer
+from memoranda.cli.retrieval.search import add_resume_commands, format_search_answer, query_of
 from memoranda.cli.terminal_text import bold
 from memoranda.memory.curated.settings import file_name
 from memoranda.search.tool import SessionSearchTool
@@ -47,9 +47,7 @@ def command(
 
     For conversations only, with filters, use 'memoranda search'; --fenced prints a block for a prompt.
     """
-    question = " ".join(words)
-    if not question.strip():
-        invocation.fail("The question is empty.")
+    question = query_of(invocation, words)
     print_result(invocation, _ask(invocation, question, limit, project, is_for_prompt=fenced), fenced, chars)
 
 

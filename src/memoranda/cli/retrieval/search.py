@@ -28,6 +28,7 @@ from memoranda.cli.terminal_text import (
 from memoranda.home.session_db import SessionDB
 from memoranda.importers.sources import resume_command
 from memoranda.search.guidance import NO_PROJECT, SOME_WORDS
+from memoranda.search.query import parse
 from memoranda.search.request import MAX_LISTED, search_pages
 from memoranda.search.tool import SessionSearchTool
 from memoranda.support.projects import project_name
@@ -75,8 +76,7 @@ def command(
     invocation: Invocation, words: tuple[str, ...], limit: int, summary: bool | None, expand: bool, **options: Any
 ) -> None:
     """Search every past conversation: words, "a phrase", AND OR NOT, ( ), prefix*, or a plain question."""
-    if not " ".join(words).strip():
-        invocation.fail("The query is empty. 'memoranda sessions list' shows the latest conversations.")
+    query = query_of(invocation, words)
     with open_home(invocation) as memory:
         if expand:
             memory.services.expand_searches()
@@ -90,13 +90,13 @@ def command(
             current_project=current_project,
         )
         searched_files = db.index.files
-        answer = _answer(tool, {"query": " ".join(words), **options}, limit)
+        answer = _answer(tool, {"query": query, **options}, limit)
         if answer.get("count") == 0:
             db.index.check()
             if db.index.files != searched_files:
                 # The index was damaged and is being rebuilt, so the first answer may have missed something.
                 _catch_up(db, invocation)
-                answer = _answer(tool, {"query": " ".join(words), **options}, limit)
+                answer = _answer(tool, {"query": query, **options}, limit)
         add_resume_commands(answer, db)
         others = describe_known_projects(db) if answer.get("message") == NO_PROJECT else ""
     if not answer["success"]:
@@ -105,6 +105,14 @@ def command(
         invocation.respond("", answer)
     else:
         click.echo("\n".join(filter(None, (format_search_answer(answer), others))))
+
+
+def query_of(invocation: Invocation, words: tuple[str, ...]) -> str:
+    """Returns the query that was typed; ends the command if it has no word."""
+    query = " ".join(words)
+    if not parse(query).parts:
+        invocation.fail("That has no word to look for. 'memoranda sessions list' shows the latest conversations.")
+    return query
 
 
 def _answer(tool: SessionSearchTool, arguments: Mapping[str, Any], limit: int) -> dict[str, Any]:
