@@ -2,11 +2,14 @@
 
 import json
 import stat
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import memoranda
+from memoranda.service.viewer.pages.memory_history import read_latest
 from tests.cli.terminal import Terminal
 
 
@@ -296,3 +299,17 @@ def test_an_entry_moves_to_the_notes_and_back(terminal: Terminal) -> None:
     assert "invoice archive" in terminal.ok("recall", "where is the invoice archive")
     terminal.ok("memory", "move", "archive", "--target", "notes", "--to", "user")
     assert "1  The invoice archive is on heron." in terminal.ok("memory", "list", "user")
+
+
+def test_what_made_room_is_told_as_what_came_and_what_moved(terminal: Terminal) -> None:
+    """The log, the status and the viewer name the new entry and the moved one, and none that stayed."""
+    terminal.ok("config", "set", "memory.when_full", "make_room")
+    terminal.ok("config", "set", "memory.memory_char_limit", "100")
+    for number in range(5):
+        terminal.ok("remember", f"Fact number {number} of the depot.")
+    log = terminal.ok("memory", "log", "-n", "1")
+    assert "1 added, 1 moved to notes:" in log and len(log.splitlines()) == 4
+    assert "5 changes of memory: 5 added, 2 moved to notes" in terminal.ok("status")
+    with memoranda.open(terminal.home) as memory:
+        ((_, row),) = read_latest(memory.curated, time.time() + 1, 1)
+    assert (row.summary, len(row.edits)) == ("1 added, 1 moved to notes", 2)

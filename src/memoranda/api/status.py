@@ -9,6 +9,7 @@ from memoranda.api.curate import curate
 from memoranda.api.services import HomeServices
 from memoranda.errors import StorageError
 from memoranda.memory.curated import change_history
+from memoranda.memory.curated.operations import summarise_edits
 from memoranda.memory.curated.settings import Target, file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.search.request import show_time
@@ -55,16 +56,25 @@ def _file(store: MemoryStore, target: Target) -> dict[str, Any]:
 
 
 def _saved_this_week(store: MemoryStore) -> dict[str, Any]:
-    """How many entries were saved in a week, and the latest of them."""
+    """How many changes of entries a week had, what they did, and the latest entries of it that are still there."""
     since = utc_time(time.time() - _WEEK)
-    recent = [change for change in change_history.log(store) if change.at >= since]
-    texts = [
-        store.visible_text(change.target, edit.after)
-        for change in reversed(recent)
-        for edit in change.edits
-        if edit.after is not None
+    recent = [change for change in change_history.log(store) if change.at >= since and change.edits]
+    sides = ((edit.before, edit.after) for change in recent for edit in change.edits)
+    summary = summarise_edits(sides, sum(len(change.to_notes) for change in recent))
+    written = [
+        (change.target, edit.after) for change in reversed(recent) for edit in change.edits if edit.after is not None
     ]
-    return {"saved": len(texts), "latest": texts[:_MAX_SAVED]}
+    present = {(target, text) for target in store.storage.targets() for text in _texts(store, target)}
+    texts = [store.visible_text(*each) for each in dict.fromkeys(written) if each in present]
+    return {"saved": len(recent), "summary": summary, "latest": texts[:_MAX_SAVED]}
+
+
+def _texts(store: MemoryStore, target: Target) -> list[str]:
+    """The entries of a target; none if it cannot be read."""
+    try:
+        return [entry.text for entry in store.view(target).entries]
+    except StorageError:
+        return []
 
 
 def _conversations(services: HomeServices, user: str | None) -> dict[str, Any]:

@@ -173,6 +173,9 @@ def test_curated_memory_is_two_files(memory: memoranda.Memory) -> None:
     assert {change.session for change in memory.curated.journal.changes()} == {"s1"}
     listed = answer(_command("view", path="/memories"))["content"]
     assert "\t/memories/MEMORY.md" in listed and "USER.md" not in listed
+    swap = {"old_str": "Uses pytest.\n§\nDeploys on Monday.", "new_str": "Deploys on Monday.\n§\nUses pytest."}
+    answer(_command("str_replace", path="/memories/MEMORY.md", **swap))
+    assert set(memory.entries("memory")) == {"Uses pytest.", "Deploys on Monday.", "Speaks German."}
     answer(_command("delete", path="/memories/MEMORY.md"))
     assert memory.entries("memory") == ()
     assert answer(_command("view", path="/memories/MEMORY.md"))["is_error"]

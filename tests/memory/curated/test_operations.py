@@ -7,6 +7,7 @@ from memoranda.memory.curated.memory_file import handle
 from memoranda.memory.curated.operations import (
     Add,
     Ambiguous,
+    EntryEdit,
     EntryPlan,
     NoMatch,
     Operation,
@@ -16,6 +17,7 @@ from memoranda.memory.curated.operations import (
     locate,
     plan,
     rewrite_edits,
+    summarise_edits,
 )
 from tests.cases import cases
 
@@ -111,3 +113,16 @@ def test_rewriting_leads_from_any_list_to_any_other(before: list[str], after: li
         apply_edit(result, edit)
     assert result == after
     assert bool(edits) == (before != after)
+
+
+def test_a_rewrite_says_what_left_and_what_came() -> None:
+    """Entries that leave the front while others are added are no edits of all that stay."""
+    assert rewrite_edits(["a", "b", "c"], ["b", "c", "d"]) == (EntryEdit(0, "a", None), EntryEdit(2, None, "d"))
+    assert rewrite_edits(["a", "b", "c"], ["a", "b2", "c"]) == (EntryEdit(1, "b", "b2"),)
+
+
+def test_a_summary_counts_what_edits_did() -> None:
+    """What went to notes is not counted as removed."""
+    assert summarise_edits([(None, "a"), ("b", None), ("c", None), ("d", "e")], 1) == (
+        "1 added, 1 edited, 1 removed, 1 moved to notes"
+    )

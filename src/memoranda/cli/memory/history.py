@@ -18,7 +18,7 @@ from memoranda.cli.terminal_text import dim, format_change, terminal_line
 from memoranda.home import config
 from memoranda.memory.curated import change_history
 from memoranda.memory.curated.change_history import confirm_entry
-from memoranda.memory.curated.operations import MemoryRefusal
+from memoranda.memory.curated.operations import MemoryRefusal, summarise_edits
 from memoranda.memory.curated.settings import TARGETS, Target, file_name
 from memoranda.memory.curated.tool import describe
 from memoranda.search.request import show_time
@@ -43,9 +43,12 @@ def log(invocation: Invocation, target: Target | None, limit: int) -> None:
 
 
 def format_change_and_edits(change: Mapping[str, Any]) -> str:
-    """Formats one change with each entry before and after it."""
-    lines = [format_change(change, file_name(change["target"]))]
-    sides = [(sign, edit[side]) for edit in change["edits"] for sign, side in (("-", "before"), ("+", "after"))]
+    """Formats one change with each entry before and after it; one of several entries says first what became of them."""
+    lines, edits = [format_change(change, file_name(change["target"]))], change["edits"]
+    if len(edits) > 1:
+        summary = summarise_edits(((edit["before"], edit["after"]) for edit in edits), len(change.get("to_notes", ())))
+        lines.append(f"      {summary}:")
+    sides = [(sign, edit[side]) for edit in edits for sign, side in (("-", "before"), ("+", "after"))]
     lines += [f"      {sign} {_indent(text)}" for sign, text in sides if text is not None]
     return "\n".join(lines)
 

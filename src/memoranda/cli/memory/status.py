@@ -66,7 +66,10 @@ def format_status(data: Mapping[str, Any]) -> str:
     lines += ["", bold("Waiting for you"), *(_format_waiting(data["waiting"]) or ["  nothing"])]
     week = data["week"]
     lines += ["", bold("This week"), f"  {count_of(week['conversations'], 'conversation')}{_by_agent(week['agents'])}"]
-    lines += [f"  {count_of(week['saved'], 'change')} of memory{':' if week['latest'] else ''}"]
+    lines += [
+        f"  {count_of(week['saved'], 'change')} of memory{': ' if week['saved'] else ''}{week.get('summary', '')}"
+    ]
+    lines += ["  latest entries:"] if week["latest"] else []
     lines += [f"    {terminal_line(text.splitlines()[0], _MAX_CHARS)}" for text in week["latest"]]
     lines += ["", bold("External memory"), *map(_format_provider, data["providers"])] if data["providers"] else []
     return "\n".join(lines)

@@ -490,7 +490,8 @@ def _operations(before: Sequence[str], after: Sequence[str]) -> list[Operation]:
             operations.append(Remove(handle(edit.before)))
         else:
             operations.append(Replace(handle(edit.before), edit.after))
-    return operations
+    # An entry that moves is removed before it is added: adding what is there already changes nothing.
+    return sorted(operations, key=lambda each: not isinstance(each, Remove))
 
 
 def _key_of(location: Location) -> tuple[tuple[str, ...], str]:

@@ -5,7 +5,7 @@ proposal that awaits approval, or a refusal.
 """
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -244,14 +244,33 @@ def locate(entries: Sequence[str], old_text: str) -> int | tuple[str, ...] | Non
 
 
 def rewrite_edits(before: Sequence[str], after: Sequence[str]) -> tuple[EntryEdit, ...]:
-    """The edits that turn one list of entries into another: shared ends stay, the middle is replaced."""
+    """The edits that turn one list of entries into another: what left, what came, and what stands for another.
+
+    Entries stand for others only where as many came as left between entries that stay.
+    """
     head, tail = shared_ends(before, after)
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
-    swapped = min(len(old), len(new))
-    edits = [EntryEdit(head + i, old[i], new[i]) for i in range(swapped)]
-    edits += [EntryEdit(head + swapped, text, None) for text in old[swapped:]]
-    edits += [EntryEdit(head + swapped + i, None, text) for i, text in enumerate(new[swapped:])]
+    # Most processes rewrite nothing.
+    from difflib import SequenceMatcher  # noqa: PLC0415
+
+    edits: list[EntryEdit] = []
+    for tag, start, end, new_start, new_end in SequenceMatcher(None, old, new).get_opcodes():
+        left, came, place = old[start:end], new[new_start:new_end], head + new_start
+        if tag == "replace" and len(left) == len(came):
+            edits += [EntryEdit(place + i, *pair) for i, pair in enumerate(zip(left, came, strict=True))]
+        elif tag != "equal":
+            edits += [EntryEdit(place, text, None) for text in left]
+            edits += [EntryEdit(place + i, None, text) for i, text in enumerate(came)]
     return tuple(edits)
+
+
+def summarise_edits(sides: Iterable[tuple[str | None, str | None]], to_notes: int) -> str:
+    """What edits did, given as their texts before and after: "2 added, 1 edited, 1 moved to notes"."""
+    kinds = ["added" if before is None else "removed" if after is None else "edited" for before, after in sides]
+    counts = {kind: kinds.count(kind) for kind in ("added", "edited", "removed")}
+    moved = min(to_notes, counts["removed"])
+    counts |= {"removed": counts["removed"] - moved, "moved to notes": moved}
+    return ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
 
 
 def shared_ends(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:

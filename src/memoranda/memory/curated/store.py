@@ -363,10 +363,11 @@ class MemoryStore:
             return []
 
         def plan_without(current: Sequence[str]) -> EntryPlan | NoMatch | Ambiguous | MemoryRefusal:
-            smaller = request.plan([text for text in current if text not in gone])
+            staying = [text for text in current if text not in gone]
+            smaller = request.plan(staying)
             if not isinstance(smaller, EntryPlan):
                 return smaller
-            return EntryPlan(smaller.entries, rewrite_edits(current, smaller.entries))
+            return EntryPlan(smaller.entries, (*rewrite_edits(current, staying), *smaller.edits))
 
         roomy = with_changes(
             request,

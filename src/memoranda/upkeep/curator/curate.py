@@ -13,7 +13,7 @@ from pathlib import Path
 
 from memoranda.memory.curated.facts import EntryFacts, Use, seconds_of
 from memoranda.memory.curated.journal import next_change
-from memoranda.memory.curated.operations import EntryPlan, MemoryRefusal, rewrite_edits
+from memoranda.memory.curated.operations import EntryEdit, EntryPlan, MemoryRefusal, apply_edit
 from memoranda.memory.curated.settings import Target, file_name, is_project, project_in
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.writer import WriteRequest
@@ -151,7 +151,7 @@ def _request(planned: _TargetPlan) -> WriteRequest:
 
 
 def _plan_edits(current: Sequence[str], changes: Sequence[CuratorChange]) -> EntryPlan:
-    entries = list(current)
+    entries, edits = list(current), []
     for change in changes:
         new = [text for text in change.after if text not in change.before]
         stay = [text for text in change.after if text in change.before]
@@ -160,10 +160,11 @@ def _plan_edits(current: Sequence[str], changes: Sequence[CuratorChange]) -> Ent
                 # Of two equal entries, one stays.
                 stay.remove(text)
                 continue
-            place = entries.index(text)
-            entries[place : place + 1] = [new.pop(0)] if new else []
+            edits.append(EntryEdit(entries.index(text), text, new.pop(0) if new else None))
+            apply_edit(entries, edits[-1])
+        edits += [EntryEdit(len(entries) + count, None, text) for count, text in enumerate(new)]
         entries += new
-    return EntryPlan(tuple(entries), rewrite_edits(current, entries))
+    return EntryPlan(tuple(entries), tuple(edits))
 
 
 def count_uses(db: SearchableStore, facts: Sequence[EntryFacts]) -> dict[str, Use]:

@@ -13,7 +13,7 @@ from typing import Any
 from memoranda.memory.curated import change_history
 from memoranda.memory.curated.facts import seconds_of
 from memoranda.memory.curated.journal import MemoryChange
-from memoranda.memory.curated.operations import MemoryRefusal
+from memoranda.memory.curated.operations import MemoryRefusal, summarise_edits
 from memoranda.memory.curated.person_changes import revoke_findings
 from memoranda.memory.curated.settings import Target, file_name
 from memoranda.memory.curated.store import MemoryStore
@@ -53,14 +53,16 @@ def read_changes(store: MemoryStore, target: Target | None = None) -> list[Memor
 class ChangeRow:
     """One change; `edits` has the difference of each entry, and `more_edits` how many are left out.
 
-    `can_undo` says that the page offers to undo it, `undone` that this was done. `allowed_handle` names the entry whose
-    findings a person allowed, which can be revoked while it `is_allowed`.
+    `summary` says what became of several entries. `can_undo` says that the page offers to undo it, `undone` that this
+    was done. `allowed_handle` names the entry whose findings a person allowed, which can be revoked while it
+    `is_allowed`.
     """
 
     change: MemoryChange
     file: str
     edits: tuple[tuple[DiffPart, ...], ...]
     more_edits: int
+    summary: str
     can_undo: bool
     undone: bool
     allowed_handle: str = ""
@@ -114,12 +116,14 @@ def _row(store: MemoryStore, change: MemoryChange, undone: bool, revoked: dict[s
         return None if text is None else store.visible_text(change.target, text)
 
     edits = tuple(diff_words(show(edit.before), show(edit.after)) for edit in change.edits[:_MAX_EDITS])
+    sides = [(edit.before, edit.after) for edit in change.edits]
     allowed = _handle_in(change) if change.action == "allow" else ""
     return ChangeRow(
         change,
         file_name(change.target),
         edits,
         max(0, len(change.edits) - _MAX_EDITS),
+        summarise_edits(sides, len(change.to_notes)) if len(sides) > 1 else "",
         bool(change.edits) and change.action != "found" and not undone,
         undone or bool(allowed and revoked.get(allowed, 0) > change.number),
         allowed if revoked.get(allowed, 0) < change.number else "",
