@@ -97,3 +97,17 @@ def test_settings_are_listed_and_not_changed(terminal: Terminal) -> None:
     (terminal.home / "prices.yaml").write_text("# 12 Elm Street\n")
     assert "settings are not changed" in fails(terminal, "forget", "12 Elm Street", "--yes")
     assert "Elm" in (terminal.home / "prices.yaml").read_text()
+
+
+@pytest.mark.slow
+def test_undo_restores_nothing_that_was_forgotten(terminal: Terminal) -> None:
+    """Not in part either; a change of another entry can still be undone, and the answer says what stays."""
+    terminal.ok("remember", "The new address is a secret.")
+    terminal.ok("remember", "The gate code is 555 0199 and the gate is green.")
+    terminal.ok("forget", "555 0199", "--yes")
+    assert "cannot be undone, because the text was forgotten" in fails(terminal, "memory", "undo", "4")
+    undone = terminal.ok("memory", "undo")
+    assert "Undid change 2 (add)" in undone and "Change 4 stays" in undone
+    terminal.ok("memory", "undo", "1")
+    assert "are left cannot be undone" in fails(terminal, "memory", "undo")
+    assert terminal.json("memory", "list")["memory"]["entries"] == []

@@ -313,3 +313,9 @@ def test_what_made_room_is_told_as_what_came_and_what_moved(terminal: Terminal) 
     with memoranda.open(terminal.home) as memory:
         ((_, row),) = read_latest(memory.curated, time.time() + 1, 1)
     assert (row.summary, len(row.edits)) == ("1 added, 1 moved to notes", 2)
+
+
+def test_undo_with_nothing_to_undo_says_so(terminal: Terminal) -> None:
+    """It does not speak of a text that was not found."""
+    result = terminal.run("memory", "undo")
+    assert result.exit_code == 1 and "There is no change to undo." in result.output

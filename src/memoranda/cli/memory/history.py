@@ -87,6 +87,7 @@ def respond_difference(invocation: Invocation, data: Mapping[str, Any] | None, n
 @memory_options
 def undo(invocation: Invocation, number: int | None, outside: Target | None) -> None:
     """Undo change NUMBER (default: the latest that is not undone yet). An undo is a change too, and can be undone.
+    A change whose text was forgotten cannot be undone.
 
     With --outside, a file that another program or a bad disk has changed gets back the entries that the journal has.
     """
@@ -98,7 +99,10 @@ def undo(invocation: Invocation, number: int | None, outside: Target | None) -> 
         return
     if number is not None and all(change.number != number for change in change_history.log(store)):
         invocation.fail(f"There is no change {number}. 'memoranda memory log' shows the changes.")
-    report(invocation, store, change_history.undo(store, number, PERSON))
+    outcome = change_history.undo(store, number, PERSON)
+    if isinstance(outcome, MemoryRefusal) and outcome.reason == "no_match":
+        invocation.fail(outcome.message, describe(outcome, store))
+    report(invocation, store, outcome)
 
 
 @click.command()

@@ -28,6 +28,7 @@ from memoranda.storage.files.journal import find_undoable, undone_numbers
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.origin import Origin
 from memoranda.support.shorten import shorten_end
+from memoranda.support.text_matcher import MARK
 from memoranda.support.tool import JsonObject
 
 _PREVIEW_CHARS = 80
@@ -106,19 +107,40 @@ def undo(store: MemoryStore, number: int | None, origin: Origin) -> MemoryReceip
     """Undo one change (by default the latest that was not undone), as a new change of its own.
 
     Changes that were made together are undone together, with the notes that they made. Other entries may have changed
-    since; only the entries that the change wrote must still exist.
+    since; only the entries that the change wrote must still exist. A change whose text was forgotten stays.
     """
     changes = [change for change in log(store) if number is not None or store.settings.enabled(change.target)]
-    change = find_undoable(changes, number, lambda change: bool(change.edits) and change.action != "found")
+    forgotten = {_group(change) for change in changes if has_forgotten_text(change)}
+    change = find_undoable(
+        changes,
+        number,
+        lambda change: bool(change.edits) and change.action != "found" and _group(change) not in forgotten,
+    )
     if change is None:
-        target: Target = next((change.target for change in changes if change.number == number), "memory")
+        named = next((change for change in changes if change.number == number), None)
+        target = named.target if named else "memory"
+        if forgotten if named is None else _group(named) in forgotten:
+            return refusals.forgotten_since(target, number)
         return refusals.nothing_to_undo(target, number)
-    undone, group = undone_numbers(changes), change.group or change.number
-    together = [each for each in changes if (each.group or each.number) == group and each.number not in undone]
+    undone = undone_numbers(changes)
+    together = [each for each in changes if _group(each) == _group(change) and each.number not in undone]
     outcome = store.commit_all([_undo_request(each, origin) for each in reversed(together)])
     if isinstance(outcome, MemoryRefusal):
         return outcome
-    return replace(outcome[-1], message=" ".join(receipt.message for receipt in reversed(outcome)))
+    messages = [receipt.message for receipt in reversed(outcome)]
+    if number is None and max(forgotten, default=0) > change.number:
+        messages.append(f"Change {max(forgotten)} stays, because a text of it was forgotten.")
+    return replace(outcome[-1], message=" ".join(messages))
+
+
+def has_forgotten_text(change: MemoryChange) -> bool:
+    """Whether a text of the change was forgotten: undoing it would write the mark in place of the text."""
+    return any(MARK in side for edit in change.edits for side in (edit.before, edit.after) if side)
+
+
+def _group(change: MemoryChange) -> int:
+    """The number of the first of the changes that were made together with this one."""
+    return change.group or change.number
 
 
 def _undo_request(change: MemoryChange, origin: Origin) -> WriteRequest:

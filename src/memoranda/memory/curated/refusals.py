@@ -141,6 +141,12 @@ def proposal_outdated(target: Target, proposal: str) -> MemoryRefusal:
     )
 
 
+def forgotten_since(target: Target, number: int | None) -> MemoryRefusal:
+    which = "The changes that are left" if number is None else f"Change {number}"
+    message = f"{which} cannot be undone, because the text was forgotten. Nothing was written."
+    return MemoryRefusal(target, "conflict", message)
+
+
 def nothing_to_undo(target: Target, number: int | None) -> MemoryRefusal:
     wanted = "There is no change to undo." if number is None else f"There is no change {number} that could be undone."
     return MemoryRefusal(target, "no_match", f"{wanted} 'memoranda memory log' lists the changes.")

@@ -124,7 +124,10 @@ def _row(store: MemoryStore, change: MemoryChange, undone: bool, revoked: dict[s
         edits,
         max(0, len(change.edits) - _MAX_EDITS),
         summarise_edits(sides, len(change.to_notes)) if len(sides) > 1 else "",
-        bool(change.edits) and change.action != "found" and not undone,
+        bool(change.edits)
+        and change.action != "found"
+        and not undone
+        and not change_history.has_forgotten_text(change),
         undone or bool(allowed and revoked.get(allowed, 0) > change.number),
         allowed if revoked.get(allowed, 0) < change.number else "",
     )
