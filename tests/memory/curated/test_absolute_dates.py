@@ -42,6 +42,49 @@ def test_names_paths_quotations_and_habits_stay() -> None:
     assert [absolute_dates(text, WRITTEN) for text in _cases("-")] == _cases("-")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "On Fridays I plan next week.",
+        "Always ask me what I did yesterday at standup.",
+        "I prefer that reports cover last week only.",
+        "Yesterday's bread makes the best French toast",
+        "Each Monday, list what changed last week.",
+        "When a report is due, cover last week only.",
+        "Freitags plane ich nächste Woche.",
+        "Frag mich immer, was ich gestern gemacht habe.",
+        "Wenn ich nach dem Bericht frage, nimm nur letzte Woche.",
+        "Les vendredis je planifie la semaine prochaine.",
+        "Demande-moi toujours ce que j'ai fait hier.",
+        "Los viernes planifico la próxima semana.",
+        "Prefiero que los informes cubran la semana pasada.",
+        "Il venerdì pianifico la settimana prossima.",
+        "Chiedimi sempre cosa ho fatto ieri.",
+        "Às sextas planejo a próxima semana.",
+        "Prefiro que os relatórios cubram a semana passada.",
+    ],
+)
+def test_the_dates_of_a_habit_or_a_preference_stay(text: str) -> None:
+    """Each time, they mean another day."""
+    assert absolute_dates(text, WRITTEN) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("Since yesterday I always work from home.", "2026-11-17"),
+        ("Every server was restarted yesterday.", "2026-11-17"),
+        ("The build always failed yesterday.", "2026-11-17"),
+        ("When we met yesterday, Ana said she will move.", "2026-11-17"),
+        ("I'd prefer to meet tomorrow.", "2026-11-19"),
+        ("Team switches to the new expense tool next month", "2026-12"),
+    ],
+)
+def test_what_happened_once_gets_its_date_beside_words_of_habits_and_things(text: str, day: str) -> None:
+    """A start, the past, and a period behind a thing that is not its name."""
+    assert day in absolute_dates(text, WRITTEN)
+
+
 def test_text_in_a_code_block_stays() -> None:
     """Code is not prose, whatever its variables are called."""
     text = "The helper is:\n```\ntoday = last week\n```\nIt was added yesterday."

@@ -1,8 +1,9 @@
 """Makes the dates of an entry absolute: "yesterday" means something else on every day that it is read.
 
 A phrase is replaced by the day, week, month or year that it meant when it was written. A phrase that is part of a
-name, a path, code or a quotation stays, and so does one that tells of a habit ("copies yesterday's logs every night").
-A duration ("finished in two weeks") and a window ("the last two weeks") are no dates.
+name, a path, code or a quotation stays, and so does one that tells of a habit or a preference
+("copies yesterday's logs every night"). A duration ("finished in two weeks") and a window ("the last two weeks") are no
+dates.
 """
 
 import re
@@ -33,7 +34,8 @@ _FORMS: dict[str, _Language] = {
     "en": _Language(
         "on {}", "in the week of {}", "in {}", "in {}",
         r"since|until|till|by|from|before|after|on|of|for|to|through|in|during|starting|begin\w*|effective|as of",
-        r"\b(?:every|each|always|daily|nightly|weekly|monthly|usually|whenever|never|any)\b",
+        r"\b(?:every|each|always|daily|nightly|weekly|monthly|usually|often|whenever|never|any|i like|likes"
+        r"|(?<!would )(?<!['’]d )prefers?|(?:mon|tues|wednes|thurs|fri|satur|sun)days)\b|^\W*when\b|['’]s \w+ makes\b",
         r"\b(?:was|were|had|did|went|made|broke|chose|took|began|met|sent|left|got|said|told|came|ran|built|wrote|paid"
         r"|bought|lost|won|gave|\w{3,}ed)\b",
         r"\b(?:will|won['’]t|shall|going to|due|deadline|starts?|begins?|ends?|leaves?|launch(?:es)?|ships?|expires?"
@@ -42,33 +44,42 @@ _FORMS: dict[str, _Language] = {
     "de": _Language(
         "am {}", "in der Woche vom {}", "im Monat {}", "im Jahr {}",
         r"seit|bis|ab|von|vor|nach|am|zum|vom|dem|den|für",
-        r"\b(?:jede[rnsm]?|immer|täglich|nächtlich|wöchentlich|monatlich|stets|nie|niemals|üblicherweise)\b",
+        r"\b(?:jede[rnsm]?|immer(?! noch)|täglich|nächtlich|wöchentlich|monatlich|stets|nie|niemals|üblicherweise|oft"
+        r"|meistens|bevorzug\w*|mag|gerne?|(?:mon|diens|mittwoch|donners|frei|sams|sonn)tags|mittwochs)\b|^\W*wenn\b",
         r"\b(?:war|waren|wurden?|hatten?|haben|hat|ist \w+ ge\w+|ging|kam|ge\w{3,}(?:t|en))\b",
         r"\b(?:wird|werden|muss|müssen|soll|sollen|fällig|beginnt|endet|startet|läuft ab|Frist|geplant|kommt)\b",
     ),
     "fr": _Language(
         "le {}", "la semaine du {}", "en {}", "en {}", r"le|au|du|à",
-        r"\b(?:chaque|toujours|quotidien\w*|tous les|toutes les|jamais|habituellement|hebdomadaire\w*)\b",
+        r"\b(?:chaque|toujours|quotidien\w*|tous les|toutes les|jamais|habituellement|hebdomadaire\w*|souvent|préfère"
+        r"|aime|les? (?:lun|mar|mercre|jeu|vendre|same)dis?(?! (?:\d|de|prochain|dernier)))\b|^\W*(?:quand|lorsqu)",
         r"\b(?:était|étaient|avait|avons|avez|ont|a \w+[éiu]\w*|est \w+[éi]e?s?|a été)\b",
         r"\b(?:sera|seront|va|vont|doit|doivent|aura|commence|finit|expire|prévue?|devra|\w+(?:era|eront|ira|iront))\b",
     ),
     "es": _Language(
         "el {}", "la semana del {}", "en {}", "en {}", r"el|del|al",
-        r"\b(?:cada|siempre|diari\w+|semanal\w*|mensual\w*|tod[oa]s l[oa]s|nunca|normalmente|habitualmente)\b",
+        r"\b(?:cada|siempre|diari\w+|semanal\w*|mensual\w*|tod[oa]s l[oa]s|nunca|normalmente|habitualmente|a menudo"
+        r"|prefier[oe]|gustan?|los (?:lunes|martes|mi[ée]rcoles|jueves|viernes|s[áa]bados|domingos))\b|^\W*cuando\b",
         r"\b(?:era|eran|fue|fueron|había|hemos|ha|han|estaba|\w+(?:ó|amos|aron|ieron|imos))\b",
         r"\b(?:será|serán|va|van|vamos|debe|deben|empieza|termina|caduca|vence|previst[oa]|tendrá|\w+(?:ará|erá|irá))\b",
     ),
     "it": _Language(
         "il {}", "nella settimana del {}", "nel {}", "nel {}",
         r"il|la|del|della|dal|dalla|al|alla|nel|nella|a|di|da|per|entro|fino a|prima di|dopo",
-        r"\b(?:ogni|sempre|tutt[ie] (?:i|gli|le)|quotidian\w*|giornalier\w*|settimanal\w*|mensil\w*|mai|di solito)\b",
+        r"\b(?:ogni|sempre|tutt[ie] (?:i|gli|le)|quotidian\w*|giornalier\w*|settimanal\w*|mensil\w*|mai|di solito"
+        r"|spesso|preferi\w+|piac\w+"
+        r"|(?:il|di) (?:lune|marte|mercole|giove|vener)d[ìi](?! (?:\d|della|scorso|prossimo)))\b"
+        r"|^\W*quando\b",
         r"\b(?:era|erano|aveva|abbiamo|hanno|h[ao] \w+[ts]o|è (?:stat[oa]|\w+[ts][oa])|sono \w+[ts][ieoa])\b",
         r"\b(?:sarà|saranno|va|vanno|deve|devono|inizia|finisce|scade|arriva|previst[oa]|\w+(?:[ei]rà|[ei]ranno))\b",
     ),
     "pt": _Language(
         "em {}", "na semana de {}", "em {}", "em {}",
         r"[oa]|d[oa]|n[oa]|ao|à|de|em|desde|até|para|antes de|a partir de",
-        r"\b(?:cada|sempre|tod[oa]s? [oa]s?|diari\w+|diário\w*|semana(?:l|is)\w*|mensa\w+|nunca|normalmente)\b",
+        r"\b(?:cada|sempre|tod[oa]s? [oa]s?|diari\w+|diário\w*|semana(?:l|is)\w*|mensa\w+|nunca|normalmente"
+        r"|muitas vezes|prefer[eo]|prefiro|gost[oa]"
+        r"|às (?:segundas|terças|quartas|quintas|sextas)|aos (?:sábados|domingos))\b"
+        r"|^\W*quando\b",
         r"\b(?:era|eram|foi|foram|tinha|havia|estava|\w{2,}(?:ou|eu|iu|[aei]ram|[aei]mos))\b",
         r"\b(?:será|serão|vai|vão|vamos|deve|devem|começa|termina|vence|expira|previst[oa]|\w+[aei]rá)\b",
     ),
@@ -434,10 +445,12 @@ _NAMED_THING = (
     "|rama|tabla|temas?|cartella|tabella|progetto|pasta|arquivo|ficheiro|tabela|projeto"
 )
 _BEFORE_NAME = compile_later(
-    rf"(?:\b(?:called|named|titled|entitled|namens|heißt|hieß|genannt|appelée?|nommée?|intitulée?|llamad[oa]|titulad[oa]|chiamat[oa]|intitolat[oa]|chamad[oa]"
-    rf"|{_NAMED_THING})|名为|叫做?|名叫)[\s:]*$",
+    r"(?:\b(?:called|named|titled|entitled|namens|heißt|hieß|genannt|appelée?|nommée?|intitulée?|llamad[oa]|titulad[oa]"
+    r"|chiamat[oa]|intitolat[oa]|chamad[oa])|名为|叫做?|名叫)[\s:]*$",
     re.IGNORECASE,
 )
+# "The branch next" is a name; "to the new tool next month" names a month.
+_BEFORE_ONE_WORD = compile_later(rf"\b(?:{_NAMED_THING})[\s:]*$", re.IGNORECASE)
 _AFTER_NAME = compile_later(
     rf"(?:[\s-]+(?:{_NAMED_THING})\b|\s*=|[-/\\(_=]\w|\(\)|[-/\\]|脚本|目录|文件夹|分支)", re.IGNORECASE
 )
@@ -450,6 +463,13 @@ _BY_AUTHOR = compile_later(r"\s+(?:by|von|de|di) (?:the )?[A-Z]")
 _ALREADY_DATED = compile_later(r"[\s,]*[(（]?\s*(?:\d{4}-\d\d|\d{1,2}[./]\d{1,2}[./]?|\d{4}年|\d{1,2}月|the \d)")
 _IS_DONE = compile_later(r"\b(?:is|are|gets?|will be)(?: \w+)? \w+ed\b")
 _POSSESSIVE = compile_later(r"['’]s(?= \w)")
+_ALWAYS = compile_later(
+    r"\b(?:always|never|usually|often|immer(?! noch)|nie|meistens|oft|toujours|jamais|souvent|siempre|nunca|a menudo"
+    r"|sempre|mai|spesso|di solito|(?:every|each|jede[nrs]?|chaque|cada|ogni) (?:morning|evening|night|week|month"
+    r"|\w*day|morgen|abend|woche|\w*tag|matin|soir|jour|semaine|\w+di|mañana|noche|día|semana|manhã|noite|dia|mattina|sera"
+    r"|giorno|settimana))\b",
+    re.IGNORECASE,
+)
 _WINDOW = compile_later(
     r"\b(?:more than|older than|at least|less than|within|over|every|each|älter als|mehr als|plus de|más de|più di"
     r"|mais de)\s$",
@@ -554,6 +574,8 @@ def _is_name(rule: _Rule, match: re.Match[str], text: str, lead: str, after: str
         return True
     if _ALREADY_DATED.match(after) or _BEFORE_NAME.search(lead) or _AFTER_NAME.match(after):
         return True
+    if " " not in match[0] and _BEFORE_ONE_WORD.search(lead):
+        return True
     if _WORK_OF_ART.search(lead) or (first.isupper() and _BY_AUTHOR.match(after)):
         return True
     if first.isupper() and re.match(r"\s+[A-ZÄÖÜ]\w+\s+[A-Z]", after) and rule.language == "en":
@@ -572,7 +594,9 @@ def _is_habit(rule: _Rule, match: re.Match[str], lead: str, after: str, sentence
     if _WINDOW.search(lead):
         return True
     language = _FORMS[rule.language]
-    if not re.search(language.habit, sentence, re.IGNORECASE) or _ANCHOR.search(lead):
+    # Spanish and Portuguese share phrases.
+    habits = (_FORMS["es"].habit, _FORMS["pt"].habit) if rule.language in ("es", "pt") else (language.habit,)
+    if not re.search("|".join(habits), sentence, re.IGNORECASE) or _ANCHOR.search(lead):
         return False
     # "From tomorrow" is a start; "the logs from yesterday" are others each time.
     if re.search(r"\bfrom\s$", lead, re.IGNORECASE) and not re.match("yesterday|last", match[0]):
@@ -580,5 +604,16 @@ def _is_habit(rule: _Rule, match: re.Match[str], lead: str, after: str, sentence
     # "Tomorrow's standup is always announced at nine": the participle is no past.
     if rule.language == "en" and _POSSESSIVE.match(after) and _IS_DONE.search(after):
         return True
-    direct = re.search(rf"(?:{language.habit})\s*$", lead, re.IGNORECASE)
-    return bool(direct) or not re.search(language.past, sentence, re.IGNORECASE)
+    return not re.search(language.past, sentence, re.IGNORECASE) or _tells_always(rule, lead)
+
+
+def _tells_always(rule: _Rule, lead: str) -> bool:
+    """Whether the words before the phrase, up to a verb in the present, say that it is always so.
+
+    "Always ask what I did yesterday" does; "the build always failed yesterday" does not.
+    """
+    found = _ALWAYS.search(lead)
+    if not found or ("," in lead[found.end() + 1 :] and rule.language != "de"):
+        return False
+    first_words = lead[: found.end()] + " ".join(lead[found.end() :].split(" ")[:2])
+    return not re.search(_FORMS[rule.language].past, first_words, re.IGNORECASE)

@@ -238,6 +238,7 @@ class MemoryStore:
         except ValueError as error:
             return MemoryRefusal(target, "invalid", f"{error} Nothing was written.")
         request = _build_request(target, wanted, origin, allow)
+        request = with_changes(request, done=request.done + describe_new_dates(operations, wanted))
         if not origin.explicit and (self.settings.write_approval != "off" or self._needs_approval(request)):
             return self._propose(request, wanted)
         outcome = self.commit_all([request], make_room=True)
@@ -511,6 +512,16 @@ def canonical_operation(operation: Operation) -> Operation:
     if isinstance(operation, Put):
         return Put(" ".join(canonical(operation.key).split()).rstrip(":"), content, until)
     return Replace(canonical(operation.old_text), content, until)
+
+
+def describe_new_dates(operations: Sequence[Operation], stored: Sequence[Operation]) -> str:
+    """What a receipt adds where the dates of a text were made absolute: the text as it is stored."""
+    texts = [
+        new.content
+        for given, new in zip(operations, stored, strict=True)
+        if not isinstance(given, Remove) and not isinstance(new, Remove) and canonical(given.content) != new.content
+    ]
+    return f" With absolute dates: {' '.join(texts)}" if texts else ""
 
 
 def _explain_merge(request: WriteRequest, outcome: MemoryReceipt) -> MemoryReceipt:
