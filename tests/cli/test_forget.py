@@ -111,3 +111,12 @@ def test_undo_restores_nothing_that_was_forgotten(terminal: Terminal) -> None:
     terminal.ok("memory", "undo", "1")
     assert "are left cannot be undone" in fails(terminal, "memory", "undo")
     assert terminal.json("memory", "list")["memory"]["entries"] == []
+
+
+@pytest.mark.slow
+def test_a_note_with_the_text_goes_as_a_whole(terminal: Terminal) -> None:
+    """As an entry does."""
+    terminal.ok("remember", "The gate code is 555 0199.")
+    terminal.ok("memory", "move", "gate code", "--to", "notes")
+    terminal.ok("forget", "555 0199", "--yes")
+    assert "(no entries yet)" in terminal.ok("memory", "list", "notes")

@@ -265,13 +265,16 @@ _SELECT = f"SELECT {', '.join(f'items.{name}' for name in COLUMNS)}, items.item_
 
 @dataclass(frozen=True, slots=True)
 class ItemPassage:
-    """An item that has a text: how often in all versions, and whether it is in its key or namespace."""
+    """An item that has a text: how often in all versions, and whether it is removed as a whole.
+
+    It is if its key or namespace has the text, or it is in a namespace of such items.
+    """
 
     item_id: str
     user_id: str | None
     name: str
     count: int
-    named: bool
+    is_whole: bool
 
 
 class ItemPassages(StorePart):
@@ -287,8 +290,8 @@ class ItemPassages(StorePart):
         )
         return int(count)
 
-    def find(self, matcher: TextMatcher) -> list[ItemPassage]:
-        """Every item that has the text, in any version."""
+    def find(self, matcher: TextMatcher, whole: str = "") -> list[ItemPassage]:
+        """Every item that has the text, in any version; items of the namespace `whole` are removed as a whole."""
         found: dict[str, ItemPassage] = {}
         for item_id, row in self._rows():
             labels = decode_namespace(row.namespace)
@@ -298,16 +301,17 @@ class ItemPassages(StorePart):
             if named or count:
                 before = found[item_id].count if item_id in found else 0
                 name = "/".join((*labels, row.key))
-                found[item_id] = ItemPassage(item_id, row.user_id, name, before + max(1, count), named)
+                is_whole = named or labels[0] == whole
+                found[item_id] = ItemPassage(item_id, row.user_id, name, before + max(1, count), is_whole)
         return list(found.values())
 
-    def replace(self, matcher: TextMatcher) -> int:
+    def replace(self, matcher: TextMatcher, whole: str = "") -> int:
         """Replace the text in values and remove items that are named by it; returns how many items were changed."""
-        passages = self.find(matcher)
+        passages = self.find(matcher, whole)
         for passage in passages:
             with self._engine.writing() as connection:
                 lock_item(self._engine, connection, passage.item_id)
-                if passage.named:
+                if passage.is_whole:
                     remove_item(connection, passage.item_id)
                 else:
                     _replace_in_versions(connection, passage.item_id, matcher)

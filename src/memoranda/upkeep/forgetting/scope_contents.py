@@ -11,7 +11,7 @@ from memoranda.memory.checkpoints.passages import CheckpointPassages
 from memoranda.memory.checkpoints.schema import SCHEMA as CHECKPOINTS
 from memoranda.memory.checkpoints.store import CheckpointStore, open_checkpoints
 from memoranda.memory.curated.passages import find_passages, forget_passages, matching_entries
-from memoranda.memory.curated.settings import Target
+from memoranda.memory.curated.settings import NOTES_NAMESPACE, Target
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.record.passages import FoundPassage
 from memoranda.memory.record.scope import Scope
@@ -131,7 +131,7 @@ class ScopeContents:
         problems = [problem for store in self._memories() for problem in forget_passages(store, matcher)]
         if self.record is not None:
             self.record.passages.replace(matcher)
-            self.record.item_passages.replace(matcher)
+            self.record.item_passages.replace(matcher, NOTES_NAMESPACE)
         self.checkpoints.replace(matcher)
         self.queue.forget(matcher)
         problems += self._files.forget(matcher) + self._databases.forget(matcher)
@@ -159,9 +159,9 @@ class ScopeContents:
                 yield ForgetPlace(area, path.as_posix(), passage.count, action)
 
     def _find_items(self, matcher: TextMatcher) -> list[ForgetPlace]:
-        passages = self.record.item_passages.find(matcher) if self.record is not None else []
+        passages = self.record.item_passages.find(matcher, NOTES_NAMESPACE) if self.record is not None else []
         return [
-            ForgetPlace("items", passage.name, passage.count, "remove" if passage.named else "redact")
+            ForgetPlace("items", passage.name, passage.count, "remove" if passage.is_whole else "redact")
             for passage in passages
         ]
 
