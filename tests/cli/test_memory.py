@@ -39,15 +39,14 @@ def test_adding_replacing_and_removing(terminal: Terminal) -> None:
 
 @pytest.mark.parametrize("command", [["remove"], ["replace"], ["confirm"]], ids=lambda words: words[0])
 def test_a_number_means_the_entry_that_the_list_shows_with_it(terminal: Terminal, command: list[str]) -> None:
-    """It never means another entry that happens to contain the digit; then the command asks for the handle."""
+    """It never means another entry that happens to contain the digit."""
     terminal.ok("memory", "add", "The project uses pytest.")
     terminal.ok("memory", "add", "CI runs on Debian 12.")
     new = ["CI runs on Fedora."] if command == ["replace"] else []
-    before = terminal.ok("memory", "list")
-    refused = terminal.run("memory", *command, "1", *new)
-    assert refused.exit_code == 1 and "Nothing was changed; use a handle." in refused.output
-    assert "MEMORY.md  The project uses pytest." in refused.output and "Debian 12" in refused.output
-    assert terminal.ok("memory", "list") == before
+    terminal.ok("memory", *command, "1", *(["The project uses pytest. Always."] if new else []))
+    assert "Debian 12" in terminal.ok("memory", "list")
+    if command == ["remove"]:
+        terminal.ok("memory", "undo")
     # The second entry contains its own number, the third entry does not exist.
     output = terminal.ok("memory", *command, "2", *new)
     listed = terminal.ok("memory", "list")
@@ -291,14 +290,47 @@ def test_the_memory_of_a_project_by_name_and_by_directory(
 def test_an_entry_moves_to_the_notes_and_back(terminal: Terminal) -> None:
     """`memory log` names it, and one undo takes it back."""
     terminal.ok("remember", "The invoice archive is on heron.")
-    assert "Moved to notes" in terminal.ok("memory", "move", "archive", "--to", "notes")
+    moved = terminal.ok("memory", "move", "1", "--to", "notes")
+    assert "Moved to notes" in moved and "change 2" in moved and "no longer show it" in moved
     assert "(no entries yet)" in terminal.ok("memory", "list", "memory")
     assert "1  The invoice archive is on heron." in terminal.ok("memory", "list", "notes")
     assert terminal.json("memory", "list", "notes")["notes"]["entries"][0]["category"] == "other"
     assert "to notes" in terminal.ok("memory", "log")
     assert "invoice archive" in terminal.ok("recall", "where is the invoice archive")
-    terminal.ok("memory", "move", "archive", "--target", "notes", "--to", "user")
+    terminal.ok("memory", "move", "archive", "--to", "user")
     assert "1  The invoice archive is on heron." in terminal.ok("memory", "list", "user")
+    refused = terminal.run("memory", "move", "swan", "--to", "notes").output
+    assert "No entry of MEMORY.md contains that text." in refused
+
+
+def test_notes_are_changed_and_removed_by_their_numbers(terminal: Terminal) -> None:
+    """The list shows them."""
+    for text in ("The depot has two gates.", "The archive is on heron."):
+        terminal.ok("remember", text)
+        terminal.ok("memory", "move", "1", "--to", "notes")
+    terminal.ok("memory", "replace", "1", "The archive is on swan.", "--target", "notes")
+    assert "1  The archive is on swan." in terminal.ok("memory", "list", "notes")
+    assert "Removed the note." in terminal.ok("memory", "remove", "2", "--target", "notes")
+    assert [entry["text"] for entry in terminal.json("memory", "list", "notes")["notes"]["entries"]] == [
+        "The archive is on swan."
+    ]
+
+
+def test_an_entry_that_expired_before_it_was_saved_says_so(terminal: Terminal) -> None:
+    """No session shows it."""
+    assert "no session shows it" in terminal.ok("remember", "--until", "2020-01-01", "The API is frozen.")
+
+
+def test_a_key_needs_a_name(terminal: Terminal) -> None:
+    """An empty one is not as good as none."""
+    assert terminal.run("remember", "--key", "", "Berlin").exit_code == 2
+
+
+def test_a_full_file_names_the_command_that_moves_an_entry(terminal: Terminal) -> None:
+    """Beside those that shorten and remove."""
+    terminal.ok("config", "set", "memory.memory_char_limit", "30")
+    refused = terminal.run("remember", "The depot has two gates and a tower.").output
+    assert "memoranda memory move … --to notes" in " ".join(refused.split())
 
 
 def test_what_made_room_is_told_as_what_came_and_what_moved(terminal: Terminal) -> None:

@@ -118,11 +118,13 @@ class RemoteCommands:
         texts = [_format_entries(file_name(view["target"]), view) for view in views.values()]
         self.invocation.respond("\n\n".join(texts), views)
 
-    def move(self, *, old_text: str, to: Target, target: Target, project: str) -> None:
+    def move(self, *, old_text: str, to: Target, target: Target | None, project: str) -> None:
+        target = target or "memory"
         if project and PROJECT not in (to, target):
             self.invocation.fail("--project names the project of --to project or --target project.")
         source, destination = (self._target(each, project) if each == PROJECT else each for each in (target, to))
-        self._report(self.memory.curated.move(source, old_text, destination))
+        entry = find_entry(old_text, self.memory.curated.view(source))
+        self._report(self.memory.curated.move(source, _handle(entry), destination))
 
     def pending(self) -> None:
         approval.respond(self.invocation, self.memory.curated.proposals())
@@ -342,7 +344,9 @@ class RemoteCommands:
         if receipt.get("change"):
             lines += [
                 f"change {receipt['change']} · {self.invocation.url}",
-                "The agent sees it from its next session on.",
+                "The agent sees it from its next session on."
+                if receipt.get("ids")
+                else "Sessions that start from now on no longer show it.",
             ]
         self.invocation.respond("\n".join(map(terminal_line, lines)), {"success": True} | dict(receipt))
 

@@ -108,12 +108,13 @@ def remember(
 
 def find_entry(wanted: str, *views: Mapping[str, Any]) -> JsonObject:
     """The entry with this number, this id, or this text as a part of it; raises SessionError unless it is one."""
-    containing = [
-        {"target": view["target"], **entry}
+    every = [
+        (str(number), {"target": view["target"], **entry})
         for view in views
         for number, entry in enumerate(view["entries"], start=1)
-        if wanted in (entry["id"], HANDLE + entry["id"], str(number)) or wanted in entry["text"]
     ]
+    named = [each for number, each in every if wanted in (number, each["id"], HANDLE + each["id"])]
+    containing = named or [each for _, each in every if wanted in each["text"]]
     if len(containing) == 1:
         return containing[0]
     if not containing:

@@ -15,9 +15,20 @@ from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options
 from memoranda.cli.open_home import open_memory_of
 from memoranda.errors import SessionError, StorageError
 from memoranda.home.config import editor_is_set
+from memoranda.memory.curated.entry_scanner import ScannedEntry
 from memoranda.memory.curated.facts import EntryFacts
 from memoranda.memory.curated.memory_file import ENTRY_DELIMITER, parse
-from memoranda.memory.curated.operations import Add, MemoryRefusal, MemoryWriteResult, Operation, Put, Remove, Replace
+from memoranda.memory.curated.operations import (
+    Add,
+    MemoryReceipt,
+    MemoryRefusal,
+    MemoryWriteResult,
+    Operation,
+    Put,
+    Remove,
+    Replace,
+    locate,
+)
 from memoranda.memory.curated.person_changes import allow_findings, edit_file, empty_file, revoke_findings
 from memoranda.memory.curated.refusals import empty
 from memoranda.memory.curated.settings import (
@@ -32,12 +43,17 @@ from memoranda.memory.curated.settings import (
 )
 from memoranda.memory.curated.store import MemoryStore, MemoryView
 from memoranda.memory.curated.tool import describe
+from memoranda.support.canonical_text import canonical
 from memoranda.support.origin import PERSON, utc_time
 
 _TARGETS = (*TARGETS, PROJECT)
 _target_option = click.option(
     "-t", "--target", type=click.Choice(_TARGETS), default="memory", show_default=True,
     help="The agent's notes, the profile of the user, or the project of this directory.",
+)  # fmt: skip
+_target_or_notes_option = click.option(
+    "-t", "--target", type=click.Choice([*_TARGETS, NOTES]), default="memory", show_default=True,
+    help="The agent's notes, the profile of the user, the project of this directory, or what 'list notes' shows.",
 )  # fmt: skip
 _project_option = click.option(
     "-p",
@@ -57,9 +73,18 @@ _allow_option = click.option("--allow", multiple=True, metavar="FINDING", help="
 _until_option = click.option(
     "--until", default="", metavar="DAY", help="The last day on which it is true: 2027-01-31, 2w, or never."
 )
+
+
+def _require_name(context: click.Context, parameter: click.Parameter, value: str | None) -> str:
+    if value is not None and not value.strip():
+        raise click.BadParameter("a key needs a name.")
+    return value or ""
+
+
 _key_option = click.option(
-    "--key", default="", metavar="NAME", help="The text is the value of this key, in place of the earlier one."
-)
+    "--key", metavar="NAME", callback=_require_name,
+    help="The text is the value of this key, in place of the earlier one.",
+)  # fmt: skip
 _REMEMBER_EPILOG = """\b
 Examples:
   memoranda remember "The staging database is called heron."
@@ -93,27 +118,33 @@ def open_target(invocation: Invocation, target: Target, project: str) -> tuple[M
 def number_to_handle(invocation: Invocation, store: MemoryStore, targets: Sequence[Target], old_text: str) -> str:
     """The handle of the entry with this number; `old_text` itself if it is not the number of an entry.
 
-    Ends the command where the number is also a part of another entry: it must not change the one that was not meant.
+    Ends the command where several lists have such an entry: it must not change the one that was not meant.
     """
     if not old_text.isdecimal():
         return old_text
-    views = [store.view(target) for target in targets]
-    if any(entry.text == old_text for view in views for entry in view.entries):
+    lists = [(target, _listed(store, target)) for target in targets]
+    if any(entry.text == old_text for _, entries in lists for entry in entries):
         return old_text
     number = int(old_text)
-    numbered = [(view.target, view.entries[number - 1]) for view in views if 1 <= number <= len(view.entries)]
-    containing = [(view.target, entry) for view in views for entry in view.entries if old_text in entry.text]
-    found = numbered + [each for each in containing if each not in numbered]
-    if not numbered:
+    found = [(target, entries[number - 1]) for target, entries in lists if 1 <= number <= len(entries)]
+    if not found:
         return old_text
     if len(found) == 1:
-        return numbered[0][1].handle
+        return found[0][1].handle
     handles = [entry.handle for _, entry in found]
     lines = [f"{entry.handle}  {file_name(target)}  {entry.visible_text}" for target, entry in found]
-    message = (
-        f"{old_text} can mean several entries: by its number, or as a part of one. Nothing was changed; use a handle."
-    )
+    message = f"{old_text} can mean several entries. Nothing was changed; use --target, or a handle."
     invocation.fail("\n  - ".join([message, *lines]), {"reason": "ambiguous", "error": message, "matches": handles})
+
+
+def _listed(store: MemoryStore, target: Target) -> Sequence[ScannedEntry]:
+    """The entries of a target, or the notes, as the list numbers them."""
+    return [note.entry for note in _notes(store)] if target == NOTES else store.view(target).entries
+
+
+def _notes(store: MemoryStore) -> list[EntryFacts]:
+    every = [note.as_entry() for note in store.notes.all()] if store.notes else []
+    return [note for note in every if store.visible_text(note.target, note.entry.text) == note.entry.text]
 
 
 def refusal_for_person(refusal: MemoryRefusal) -> str:
@@ -134,7 +165,7 @@ def refusal_for_person(refusal: MemoryRefusal) -> str:
         kind = PROJECT if is_project(refusal.target) else refusal.target
         return (
             f"{sizes} Nothing was written. Shorten an entry with 'memoranda memory replace' or remove one with "
-            "'memoranda memory remove', then try again. "
+            "'memoranda memory remove', or move one with 'memoranda memory move … --to notes', then try again. "
             f"'memoranda config set memory.{kind}_char_limit' raises the limit."
         )
     if refusal == empty(refusal.target, "content"):
@@ -149,9 +180,7 @@ def refusal_for_person(refusal: MemoryRefusal) -> str:
 def list_entries(invocation: Invocation, target: Target | None, project: str) -> None:
     """Show the entries, numbered, and how full each file is; without a target also those of this project."""
     if target == NOTES:
-        store = open_memory_of(invocation).curated
-        every = [note.as_entry() for note in store.notes.all()] if store.notes else []
-        notes = [note for note in every if store.visible_text(note.target, note.entry.text) == note.entry.text]
+        notes = _notes(open_memory_of(invocation).curated)
         invocation.respond(_format(file_name(NOTES), notes), {NOTES: {"entries": _as_data(notes)}})
         return
     store, own = open_target(invocation, target or "memory", project)
@@ -239,7 +268,8 @@ def _addition(text: str, key: str, until: str) -> Operation:
 @click.command()
 @click.argument("old_text")
 @click.argument("text")
-@target_options
+@_target_or_notes_option
+@_project_option
 @_until_option
 @_allow_option
 @memory_options
@@ -249,31 +279,45 @@ def replace(
     """Replace the entry that contains OLD_TEXT (or has it as its number or handle) with TEXT."""
     store, target = open_target(invocation, target, project)
     old_text = number_to_handle(invocation, store, (target,), old_text)
-    outcome = store.apply(target, [Replace(old_text, _read_text(text), until)], PERSON, frozenset(allow))
-    report(invocation, store, outcome)
+    report(invocation, store, _apply(store, target, Replace(old_text, _read_text(text), until), frozenset(allow)))
+
+
+def _apply(store: MemoryStore, target: Target, operation: Operation, allow: frozenset[str]) -> MemoryWriteResult:
+    if target != NOTES:
+        return store.apply(target, [operation], PERSON, allow)
+    from memoranda.memory.curated.moves import write_notes  # noqa: PLC0415
+
+    return write_notes(store, [operation], PERSON)
 
 
 @click.command()
 @click.argument("old_text")
-@target_options
+@_target_or_notes_option
+@_project_option
 @memory_options
 def remove(invocation: Invocation, old_text: str, target: Target, project: str) -> None:
-    """Remove the entry that contains OLD_TEXT (or has it as its number or handle). Undo restores it."""
+    """Remove the entry that contains OLD_TEXT (or has it as its number or handle). Undo restores it.
+
+    A note is removed for good.
+    """
     store, target = open_target(invocation, target, project)
     old_text = number_to_handle(invocation, store, (target,), old_text)
-    report(invocation, store, store.apply(target, [Remove(old_text)], PERSON))
+    report(invocation, store, _apply(store, target, Remove(old_text), frozenset()))
 
 
 @click.command()
 @click.argument("old_text")
 @click.option("--to", type=click.Choice([*_TARGETS, NOTES]), required=True, help="Where it goes.")
 @click.option(
-    "-t", "--target", type=click.Choice([*_TARGETS, NOTES]), default="memory", show_default=True, help="Where it is."
+    "-t",
+    "--target",
+    type=click.Choice([*_TARGETS, NOTES]),
+    help="Where it is. [default: memory, or else user or notes if that has the text]",
 )
 @_project_option
 @memory_options
-def move(invocation: Invocation, old_text: str, to: Target, target: Target, project: str) -> None:
-    """Move the entry that contains OLD_TEXT (or has it as its handle) to another memory, or to the notes.
+def move(invocation: Invocation, old_text: str, to: Target, target: Target | None, project: str) -> None:
+    """Move the entry that contains OLD_TEXT (or has it as its number or handle) to another memory, or to the notes.
 
     Notes have no limit: search finds them, and no prompt shows them. --project names the project that is meant.
     """
@@ -283,11 +327,18 @@ def move(invocation: Invocation, old_text: str, to: Target, target: Target, proj
     store, own = open_target(invocation, PROJECT if needs_project else "memory", project)
     if needs_project:
         store.use_project(project_in(own))
-    source, destination = (own if each == PROJECT else each for each in (target, to))
-    outcome = move_entry(store, source, old_text, destination, PERSON)
-    if isinstance(outcome, MemoryRefusal):
-        invocation.fail(outcome.message, describe(outcome, store))
-    invocation.respond(outcome.message, describe(outcome, store))
+    source, destination = (own if each == PROJECT else each for each in (target or _holder(store, to, old_text), to))
+    old_text = number_to_handle(invocation, store, (source,), old_text)
+    report(invocation, store, move_entry(store, source, old_text, destination, PERSON))
+
+
+def _holder(store: MemoryStore, to: Target, old_text: str) -> Target:
+    """The first memory but the one that an entry goes to that has the text; the agent's notes if none has it."""
+    for target in (*TARGETS, NOTES):
+        texts = [entry.text for entry in _listed(store, target)] if target != to else []
+        if not old_text.isdecimal() and locate(texts, canonical(old_text)) is not None:
+            return target
+    return "memory"
 
 
 @click.command()
@@ -387,10 +438,21 @@ def report(invocation: Invocation, store: MemoryStore, outcome: MemoryWriteResul
         invocation.fail(refusal_for_person(outcome) + note + backup + matches, data)
     data = describe(outcome, store)
     lines = [str(data["message"])]
-    if data.get("changed"):
+    if data.get("change"):
         lines.append(f"{data['usage']} · change {data['change']} · {data['stored_in']}")
-        lines.append("The agent sees it from its next session on.")
+        lines.append(_when_seen(store, outcome))
     invocation.respond("\n".join(lines), data)
+
+
+def _when_seen(store: MemoryStore, outcome: MemoryWriteResult) -> str:
+    written = (
+        {edit.after for edit in outcome.edits if edit.after is not None} if isinstance(outcome, MemoryReceipt) else ()
+    )
+    if not written:
+        return "Sessions that start from now on no longer show it."
+    if written <= {each.entry.text for each in store.facts(outcome.target) if each.expired}:
+        return "Its last day is over, so no session shows it."
+    return "The agent sees it from its next session on."
 
 
 def _read_text(argument: str) -> str:
