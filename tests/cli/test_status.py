@@ -49,3 +49,25 @@ def test_the_status_says_what_an_external_memory_has_not_received(tmp_path: Path
     (oracle,) = terminal.json("status")["providers"]
     assert (oracle["name"], oracle["waiting"] + oracle["parked"]) == ("oracle", 1)
     assert "External memory\n  oracle: " in terminal.ok("status")
+
+
+def test_the_status_of_a_file_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
+    """It says which one it is."""
+    terminal = Terminal(tmp_path)
+    terminal.ok("remember", "The depot has two gates.")
+    terminal.ok("remember", "--target", "user", "Prefers tea.")
+    (tmp_path / "memories" / "MEMORY.md").write_bytes(b"\xff")
+    shown = terminal.ok("status")
+    assert "cannot be read: 'memoranda doctor' says why" in shown and "1 entry" in shown and "Prefers tea." in shown
+
+
+def test_the_status_shows_what_was_saved_and_is_still_there(tmp_path: Path) -> None:
+    """A text that was replaced or removed is only counted."""
+    terminal = Terminal(tmp_path)
+    terminal.ok("remember", "The depot has two gates.")
+    terminal.ok("memory", "replace", "depot", "The depot has three gates.")
+    terminal.ok("remember", "Lunch is at noon.")
+    terminal.ok("memory", "remove", "Lunch")
+    shown = terminal.ok("status")
+    assert "4 changes of memory: 2 added, 1 edited, 1 removed" in shown and "three gates" in shown
+    assert "two gates" not in shown and "Lunch" not in shown

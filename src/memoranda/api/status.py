@@ -26,11 +26,12 @@ def memory_status(
     services: HomeServices, store: MemoryStore, user: str | None, *, directory: Path | None = None
 ) -> JsonObject:
     """What one opens in the morning; the curator looks for files that are gone in `directory`, if there is one."""
-    proposed = 0
-    if services.config.curate.mode != "off":
+    proposed, files = 0, [_file(store, target) for target in store.storage.targets()]
+    # The curator refuses a file that it cannot read, which must not hide the others.
+    if services.config.curate.mode != "off" and all("error" not in file for file in files):
         proposed = len(curate(services, store, user, apply=False, directory=directory, model=False)["changes"])
     return {
-        "memory": [_file(store, target) for target in store.storage.targets()],
+        "memory": files,
         "notes": len(store.notes.all()) if store.notes and services.has_record else 0,
         "waiting": {"proposals": len(store.proposals.all()), "curator": proposed},
         "week": _saved_this_week(store) | _conversations(services, user),
