@@ -66,12 +66,11 @@ docs: reference
 
 # What running needs: few packages. The program itself is installed in place, so that it follows the sources.
 $(RUN_READY): requirements/run.lock requirements/build.lock pyproject.toml
-	@echo "Creating $(VENV) with $$($(PYTHON) --version)."
+	@echo "Installing $$(grep -c == requirements/run.lock) packages, and one to build with, into $(VENV) with $$($(PYTHON) --version)."
 	@$(PYTHON) -m venv $(VENV)
-	@echo "Installing what running needs: $$(grep -c == requirements/run.lock) packages, and one to build with."
 	@$(PIP) --require-hashes -r requirements/run.lock -r requirements/build.lock
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-deps --no-build-isolation --editable .
-	@echo "Ready: $(BIN)/memoranda is installed."
+	@echo "Ready: $(BIN)/memoranda is installed."; echo
 	@touch $@
 
 # The rest: what tests, checks and the documentation need.

@@ -67,9 +67,9 @@ def test_a_secret_is_stored_from_a_pipe_and_never_printed(terminal: Terminal) ->
 def test_the_demo_shows_memory_at_work_and_leaves_the_home_alone(terminal: Terminal) -> None:
     """Its facts are measured, not acted."""
     facts = terminal.json("demo")
-    shown = ("prompt_unchanged_by_writes", "remembered", "attack_refused", "found", "recalled")
+    shown = ("prompt_unchanged_by_writes", "remembered", "attack_refused", "found", "newest_first")
     assert [name for name in shown if facts[name] is not True] == []
-    assert facts["entries"] == ["The project uses pytest with xdist and CI runs on Debian 12."]
+    assert facts["entries"] == ["CI runs on Debian 12."]
     assert "User prefers concise answers." in facts["next_prompt"]
     assert facts["sessions_of_one_conversation"] == facts["compressions"] + 1 == 3
     assert facts["resumed"] is facts["found_after_compression"] is True
@@ -78,11 +78,14 @@ def test_the_demo_shows_memory_at_work_and_leaves_the_home_alone(terminal: Termi
 
 
 @pytest.mark.slow
-def test_the_demo_says_that_its_lines_are_scripted(terminal: Terminal) -> None:
-    """Nothing in it pretends to be a model."""
+def test_the_demo_begins_with_an_answer_from_another_agent(terminal: Terminal) -> None:
+    """Its first lines say that they are scripted, and have the answer, its date, its agent and how to resume it."""
     output = terminal.ok("demo")
+    first = "\n".join(output.splitlines()[:16])
+    assert "lines in this demo are scripted" in first and "In March you solved something with Claude Code" in first
+    assert "agent  “Taking the queue lock" in first and "on 2026-03-12 in claude-code" in first
+    assert "shop && claude --resume 3f0c8a52" in first
     assert "You can see and undo everything" in output
-    assert "lines in this demo are scripted" in output
     assert not terminal.home.exists()
 
 
