@@ -159,6 +159,15 @@ def test_no_page_is_wider_than_its_window(open_page: OpenPage) -> None:
             assert len(set(tops)) == 1, (name, width)
 
 
+def test_tabs_are_whole_words_below_the_heading(open_page: OpenPage) -> None:
+    """On a phone each is on one line; none begins left of the page's margin."""
+    page = open_page("/view/memory", viewport={"width": 390, "height": 900})
+    boxes = page.eval_on_selector_all(".tabs a", "links => links.map(link => link.getBoundingClientRect().toJSON())")
+    assert len({box["top"] for box in boxes}) == 1 and max(box["height"] for box in boxes) < 48
+    assert boxes[0]["left"] >= page.locator("h1").bounding_box()["x"]  # type: ignore[index]
+    assert boxes[-1]["right"] <= 390
+
+
 def test_filters_leave_the_first_result_in_sight(open_page: OpenPage) -> None:
     """On a phone and on a laptop, the first result with its text is above the fold."""
     for width, height in ((360, 740), (1280, 800)):

@@ -8,7 +8,7 @@ from typing import Self
 import httpx
 import pytest
 
-from memoranda.memory.curated.operations import Add, Replace
+from memoranda.memory.curated.operations import Add, Remove, Replace
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.support import origin
@@ -244,7 +244,18 @@ def test_an_entry_shows_its_last_day_and_how_often_it_was_of_use(viewer: Running
     page = client.get("/view/memory").text
     assert "expired 2020-01-31" in page and 'hx-trigger="load"' in page and "used in" not in page
     counted = client.get("/view/memory", params={"uses": "memory"}).text
-    assert "used in 1 conversation," in counted and "not used since" in counted
+    assert "used in 1 conversation," in counted and "not used yet" in counted
+
+
+@pytest.mark.slow
+def test_what_another_machine_and_the_curator_changed_is_said_in_words(viewer: RunningViewer) -> None:
+    """Each page names the machine, and not the kind of its origin; a run of the curator is no saving."""
+    curated, client = viewer.memory.curated, viewer.client()
+    curated.add("memory", "The lock server listens on port 7001.", Origin("sync:vm", explicit=True))
+    for path in ("/view/", "/view/memory", "/view/memory/history"):
+        assert "by vm, another machine" in (page := client.get(path).text) and "sync:" not in page, path
+    curated.apply("memory", [Remove(JENKINS)], Origin("curator", explicit=True))
+    assert "<strong>Tidied up</strong>" in client.get("/view/").text
 
 
 @pytest.mark.slow

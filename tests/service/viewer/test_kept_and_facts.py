@@ -29,6 +29,9 @@ def test_a_search_shows_notes_and_items_with_their_kind_and_page(tmp_path: Path)
             ("note", "MEMORY.md"),
             ("item", "trip / rome / seat"),
         ]
+        noted = memory.curated.notes.all()[0].at[:10]
+        assert f"<span>{noted}</span>" in kept  # The day is all that a search knows.
+        assert 'dir="auto">The aisle seat of row 7 is broken.</pre>' in viewer.client().get("/view/kept").text
         assert "row 7 is broken" in kept and "&lt;b&gt;aisle" in kept and "/view/kept?q=aisle+seat#items" in kept
         assert 'id="kept"' not in viewer.client().get("/view/search?q=aisle+seat&cursor=1").text
 

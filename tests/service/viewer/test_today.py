@@ -162,3 +162,11 @@ def test_the_first_day_says_how_to_begin(tmp_path: Path) -> None:
         viewer.memory.sessions.append_message("first", "user", "Hello")
         page = client.get("/view/").text
         assert _KINDS.findall(page) == ["conversation"] and "memoranda setup" not in page
+
+
+@pytest.mark.slow
+def test_the_first_day_of_a_user_says_how_the_service_is_filled(tmp_path: Path) -> None:
+    """`memoranda setup` would fill the home of the machine, and not the memory of this user."""
+    with run_viewer(tmp_path / "home", "ana") as viewer:
+        page = viewer.client().get("/view/").text
+    assert "memoranda setup" not in page and "do as ana appears here" in page and "MEMORANDA_URL" in page

@@ -55,6 +55,12 @@ def written_moment(text: str) -> Markup:
         return visible(text)
 
 
+def author(actor: str) -> Markup:
+    """Who made a change; one that arrived with `memoranda sync` was made on another machine."""
+    machine = actor.removeprefix("sync:")
+    return visible(actor if machine == actor else f"{machine}, another machine")
+
+
 def file_size(size: int) -> str:
     """A number of bytes, short."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
@@ -162,6 +168,7 @@ _FILTERS = (
     clock,
     moment,
     written_moment,
+    author,
     file_size,
     percent,
     count,

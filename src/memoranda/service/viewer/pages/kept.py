@@ -4,14 +4,14 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import Any
 
 from memoranda.importers.importer import ImportRunningError, import_lock
 from memoranda.importers.state.log import LoggedImport
 from memoranda.importers.undo import ImportHistory
+from memoranda.memory.curated.notes import read_note
 from memoranda.service.http.problems import Problem
 from memoranda.service.viewer.page import Page, PageRequest, Redirect, View, page_url
-from memoranda.types import FoundItem
+from memoranda.types import FoundItem, Item
 
 PAGE_SIZE = 50
 _PATH = "/kept"
@@ -31,7 +31,7 @@ def show(request: PageRequest) -> View:
     keys = request.service.keys.list_keys() if request.caller.is_owner and request.user is None else []
     view = {
         "skills": memory.services.skills_for(request.user).catalogue(),
-        "kept": [(found, _as_text(found.item.value)) for found in items[:PAGE_SIZE]],
+        "kept": [(found, _as_text(found.item)) for found in items[:PAGE_SIZE]],
         "imports": imports,
         "api_keys": keys,
         "query": query,
@@ -43,7 +43,10 @@ def show(request: PageRequest) -> View:
     return View("kept.html", "Kept", view)
 
 
-def _as_text(value: Any) -> str:
+def _as_text(item: Item) -> str:
+    """The value; of a note, what it says."""
+    note = read_note(item.namespace, item.value)
+    value = item.value if note is None else note.text
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
 
 
