@@ -73,11 +73,17 @@ def test_nothing_is_overwritten_without_an_order(terminal: Terminal, tmp_path: P
 
 @pytest.mark.slow
 def test_a_passphrase_comes_from_a_file(terminal: Terminal, tmp_path: Path) -> None:
-    """For backups on a schedule."""
+    """For backups on a schedule; one that others can read is used, with a warning."""
     (tmp_path / "phrase").write_text("correct horse\n")
+    (tmp_path / "phrase").chmod(0o644)
     arguments = [str(tmp_path / "a.zip"), "--passphrase-file", str(tmp_path / "phrase")]
-    assert json.loads(terminal.ok("backup", *arguments, "--json"))["encrypted"]
-    assert "Restored" in Terminal(tmp_path / "again").ok("restore", *arguments)
+    assert json.loads(terminal.run("backup", *arguments, "--json").stdout)["encrypted"]
+    restored = Terminal(tmp_path / "again").ok("restore", *arguments)
+    assert "Restored" in restored and "phrase can be used by others (mode 0644): chmod 600" in restored
+    (tmp_path / "phrase").chmod(0o600)
+    assert "chmod" not in terminal.ok("restore", *arguments, "--dry-run")
+    asked = terminal.run("restore", str(tmp_path / "a.zip"), "--dry-run")
+    assert asked.exit_code == 1 and asked.output.endswith("add --passphrase-file FILE.\n")
 
 
 def test_an_empty_home_and_a_missing_file_are_reported(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.chat.person import Person
 from tests.cli.terminal import Terminal
 
 
@@ -37,6 +38,30 @@ def test_two_machines_synchronise_and_a_conflict_is_decided(terminals: tuple[Ter
     assert "Likes green tea." in a.ok("memory", "list")
     b.ok("memory", "undo")
     assert "Likes black tea." in b.ok("memory", "list")
+
+
+@pytest.mark.slow
+def test_a_folder_gets_its_first_passphrase_by_typing_it_twice(tmp_path: Path) -> None:
+    """A mistake would lock the owner out; later a wrong one is refused, so that it is asked for once."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    Terminal(tmp_path / "a").ok("remember", "Likes tea.")
+    with Person(tmp_path / "a", "--encrypt", str(folder), command="sync") as person:
+        for asked in ("Passphrase", "Repeat"):
+            person.sees(asked)
+            person.types("correct horse")
+        person.sees("Sent 1 entry")
+    with Person(tmp_path / "a", "--encrypt", str(folder), command="sync") as person:
+        person.sees("Passphrase")
+        person.types("wrong horse")
+        person.sees("the passphrase is wrong")
+
+
+def test_without_a_terminal_a_passphrase_comes_from_a_file(terminals: tuple[Terminal, Terminal, str]) -> None:
+    """The command names the option instead of waiting for what nobody can type."""
+    refused = terminals[0].run("sync", "--encrypt", terminals[2])
+    assert refused.exit_code == 1
+    assert refused.output == "There is no terminal to ask for the passphrase: add --passphrase-file FILE.\n"
 
 
 def test_sync_says_what_is_missing(terminals: tuple[Terminal, Terminal, str]) -> None:

@@ -1,5 +1,6 @@
 """`memoranda backup` and `restore`: the whole home in one verified file, and a home out of it."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from memoranda.cli.context import EXIT_UNUSABLE, Invocation, common_options
 from memoranda.cli.imports.summary_text import format_size
 from memoranda.cli.server_refusals import BACKUP, RESTORE, refuse_on_server
 from memoranda.cli.terminal_text import ProgressLine, terminal_line
+from memoranda.support.health_issues import check_permissions
 from memoranda.upkeep.backup.archive import (
     SECRETS,
     BackupOptions,
@@ -45,14 +47,19 @@ Examples:
 
 
 def read_passphrase(invocation: Invocation, file: Path | None, *, confirm: bool) -> str:
-    """The passphrase from a file, or else from the terminal; ends the command if it is empty."""
+    """The passphrase from a file, or else from the terminal; ends the command without a terminal, or if it is empty."""
     if file is not None:
+        file = file.expanduser()
         try:
-            lines = file.expanduser().read_text("utf-8").splitlines()
+            lines = file.read_text("utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             invocation.fail(f"The passphrase file {file} cannot be read: {reason}.", code=EXIT_UNUSABLE)
         passphrase = lines[0] if lines else ""
+        for issue in check_permissions(file):
+            click.echo(terminal_line(f"{file} {issue.problem}: {issue.remedy}"), err=True)
+    elif not sys.stdin.isatty():
+        invocation.fail("There is no terminal to ask for the passphrase: add --passphrase-file FILE.")
     else:
         passphrase = click.prompt("Passphrase", hide_input=True, confirmation_prompt=confirm, err=True)
     if not passphrase:

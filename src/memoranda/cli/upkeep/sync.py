@@ -17,6 +17,7 @@ from memoranda.cli.terminal_text import ProgressLine, bold, terminal_line
 from memoranda.cli.upkeep.backup import passphrase_file_option, read_passphrase
 from memoranda.memory.curated.settings import file_name
 from memoranda.upkeep.backup.encryption import load_library
+from memoranda.upkeep.sync.bundle_files import KEY
 from memoranda.upkeep.sync.conflicts import Choice, Conflict, list_conflicts, resolve_conflict
 from memoranda.upkeep.sync.run import SyncReport
 from memoranda.upkeep.sync.synchroniser import synchronise
@@ -82,7 +83,9 @@ def run(
     passphrase = None
     if encrypt or passphrase_file:
         load_library()
-        passphrase = read_passphrase(invocation, passphrase_file, confirm=False)
+        # A wrong one is refused where there is a key already; where there is none, a mistake would go unnoticed.
+        is_first = not any(directory.expanduser().glob(f"*/{KEY}"))
+        passphrase = read_passphrase(invocation, passphrase_file, confirm=is_first)
     with (
         # A home that does not exist yet is not created by looking.
         _opened(invocation, create=not dry_run or invocation.locate_home().root.exists()) as memory,

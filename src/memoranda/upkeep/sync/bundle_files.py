@@ -42,11 +42,26 @@ class FolderKey:
     def is_set(self) -> bool:
         return self._passphrase is not None
 
+    def verify(self, machines: Iterable[str]) -> None:
+        """Raise SyncError unless the passphrase is that of a key in the folder; any will do if there is no key yet."""
+        if self._passphrase is None:
+            if any(any((self._root / machine).glob(f"*{ENCRYPTED}")) for machine in machines):
+                raise SyncError(f"The bundles in {self._root} are encrypted: name the passphrase.")
+            return
+        errors = []
+        for machine in machines:
+            if (self._root / machine / KEY).is_file():
+                try:
+                    self._identity(machine)
+                    return
+                except SyncError as error:
+                    errors.append(error)
+        if errors:
+            raise errors[0]
+
     def encrypt(self, machine: str, content: bytes) -> bytes:
         """Encrypt for a machine's own key, which is created at the first use."""
         if self._passphrase is None:
-            if any((self._root / machine).glob(f"*{ENCRYPTED}")):
-                raise SyncError(f"The bundles of this machine in {self._root} are encrypted: name the passphrase.")
             return content
         encrypted: bytes = load_library().encrypt(content, [self._identity(machine, create=True).to_public()])
         return encrypted
@@ -138,6 +153,10 @@ class SharedFolder:
     def __init__(self, root: Path, key: FolderKey) -> None:
         self.root = root
         self._key = key
+
+    def verify_key(self) -> None:
+        """Raise SyncError if the folder is encrypted, and not with this passphrase."""
+        self._key.verify(self.machines())
 
     def machines(self) -> list[str]:
         """The machines that have a directory; a link to a directory is not followed."""

@@ -63,11 +63,12 @@ def synchronise(
     """Synchronise the home at `root`; `db` is the sessions of one user, `memory` the same user's curated memory.
 
     With `rewrite`, everything that no bundle of another machine contains is written again. Raises SyncError when the
-    folder cannot be used. A bundle that cannot be used is reported, and has no effect.
+    folder cannot be used, or not with this passphrase. A bundle that cannot be used is reported, and has no effect.
     """
     if not directory.is_dir():
         raise SyncError(f"{directory} is not a directory. Create it first, in the folder that your machines share.")
     folder = SharedFolder(directory, FolderKey(directory, passphrase))
+    folder.verify_key()
     with FileLock(root / LOCK_NAME, _LOCK_TIMEOUT), closing(SyncState(root)) as state:
         run = Run(root, db, memory, state, progress)
         run.report.dry_run = dry_run
