@@ -69,6 +69,7 @@ def test_the_demo_shows_memory_at_work_and_leaves_the_home_alone(terminal: Termi
     facts = terminal.json("demo")
     shown = ("prompt_unchanged_by_writes", "remembered", "attack_refused", "found", "newest_first")
     assert [name for name in shown if facts[name] is not True] == []
+    assert facts["further_model_calls"] == 0
     assert facts["entries"] == ["CI runs on Debian 12."]
     assert "User prefers concise answers." in facts["next_prompt"]
     assert facts["sessions_of_one_conversation"] == facts["compressions"] + 1 == 3

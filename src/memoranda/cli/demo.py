@@ -138,7 +138,7 @@ class _Demo:
         self.home = directory / "home"
         self.project = directory / "shop"
         self.quiet = quiet
-        self.facts: dict[str, Any] = {"model": "scripted"}
+        self.facts: dict[str, Any] = {"model": "scripted", "further_model_calls": 0}
 
     def run(self) -> None:
         self._say("The lines in this demo are scripted: no model is asked, and no network is used.")
@@ -165,6 +165,7 @@ class _Demo:
         self._say(f"\n   you    {text}")
         with ScriptedModel(steps) as model:
             answer = memory.agent(model, session=session, on_event=self._show_call).turn(text)
+            self.facts["further_model_calls"] += len(model.requests) - len(steps)
         self._say(f"   agent  {answer}".replace("\n", "\n          "))
         return answer
 
@@ -233,7 +234,7 @@ class _Demo:
             took = 1000 * (time.perf_counter() - start)
         size = sum(file.stat().st_size for file in self.home.rglob("*") if file.is_file())
         self._say(
-            "   No model call and no network: an agent of this demo fails if it is asked more than its own lines."
+            f"   {self.facts['further_model_calls']} model calls besides the agents' own lines above, and no network."
         )
         self._say(f"   A search took {took:.1f} ms; all of this is {size // 1024:,} KB on disk.")
         same = "stayed the same to the byte" if self.facts["prompt_unchanged_by_writes"] else "changed"
