@@ -6,10 +6,12 @@ as "uses" and "lives in", count by their class, and common wordings are replaced
 
 import re
 from dataclasses import field
+from functools import lru_cache
 
 from memoranda.search.index.stemmer import stem
 from memoranda.support.lazy_dataclass import dataclass
-from memoranda.upkeep.curator.clauses import Word, clauses_of, words_of
+from memoranda.upkeep.curator.clauses import Word, clauses_of, is_filler, words_of
+from memoranda.upkeep.curator.word_roots import is_light, root_of
 
 _I = re.IGNORECASE
 
@@ -102,6 +104,21 @@ _REWORDED = [
         (r"\bin charge of\b|\bresponsible for\b", "owns"),
     )
 ]
+# Wordings of negations, bounds and questions that are compared only where two entries may say the same.
+_NORMAL_FORMS = [
+    (re.compile(wording, _I), plain)
+    for wording, plain in (
+        (r"\b(?:rather than|instead of|as opposed to)\b", "not"),
+        (r"\b(?:prior to|ahead of)\b", "before"),
+        (r"\b(?:past|later than)\b(?= \d)", "after"),
+        (r"\b(?:less|fewer) than\b", "under"),
+        (r"\b(?:more|longer|greater) than\b", "over"),
+        (r"\b(?:no|not) (?:later|after) than\b", "by"),
+        (r"\b(?:must|may|should|shall|can)(?: not|n['’]t)|cannot\b", "never"),
+        (r"\b(?:is|are) (?:where|when|what|who|how)\b", "is"),
+        (r"\b(?:each|every) (day|week|month|year|hour|night)(?:['’]s)?\b", r"\1ly"),
+    )
+]
 CHANGE = re.compile(
     r"\b(?:moved|switched|migrated|changed|to change|renamed|replaced|raised|lowered|increased|reduced|extended"
     r"|shortened|upgraded|downgraded|bumped|(?<!are )(?<!is )pushed|swapped|postponed|rescheduled|dropped|retired"
@@ -131,6 +148,14 @@ class Claim:
         return frozenset(self.keys)
 
 
+@lru_cache(maxsize=2048)
+def normal_claim(text: str) -> Claim:
+    for wording, plain in _NORMAL_FORMS:
+        text = wording.sub(plain, text)
+    return read_claim(text)
+
+
+@lru_cache(maxsize=2048)
 def read_claim(text: str) -> Claim:
     verbs = {CHANGED} if CHANGE.search(text) else set[str]()
     text = _PREFACE.sub("", text)
@@ -167,7 +192,12 @@ def _verb_class(text: str, rest: str) -> str:
 
 
 def key_of(word: Word) -> str:
-    return f"{word.key} {word.unit}".strip()
+    return f"{root_of(word.key)} {word.unit}".strip()
+
+
+def is_weak(word: Word) -> bool:
+    """Whether another wording may lack a word."""
+    return word.kind in ("word", "name") and (word.key in WEAK or is_light(word.key) or is_filler(word.key))
 
 
 def agree(one: Claim, other: Claim) -> bool:

@@ -13,6 +13,7 @@ from unicodedata import combining, normalize
 from memoranda.search.index.related_words import close_words, related_words
 from memoranda.search.index.stemmer import stem
 from memoranda.support.lazy_dataclass import dataclass
+from memoranda.upkeep.curator.word_roots import is_light, root_of
 
 Kind = Literal["word", "name", "number", "date", "path"]
 
@@ -45,10 +46,10 @@ _MONTHS = (
 _MONTH_OF = {name: place for place, names in enumerate(_MONTHS, 1) for name in names.split("|")}
 MONTH = "(?:" + "|".join(sorted(_MONTH_OF, key=len, reverse=True)) + ")"
 _NUMBER_WORDS = (
-    "zero null cero zéro 零", "", "two zwei deux dos 两 二 twice zweimal", "three drei trois tres 三 thrice dreimal",
-    "four vier quatre cuatro 四", "five fünf cinq cinco 五", "six sechs seis 六", "seven sieben sept siete 七",
-    "eight acht huit ocho 八", "nine neun neuf nueve 九", "ten zehn dix diez 十", "eleven elf onze once",
-    "twelve zwölf douze doce dozen dutzend douzaine docena", "thirteen dreizehn treize trece",
+    "zero null cero zéro 零", "", "two zwei deux dos 两 二 twice zweimal", "three third drei trois tres 三 thrice dreimal",
+    "four fourth vier quatre cuatro 四", "five fifth fünf cinq cinco 五", "six sixth sechs seis 六", "seven seventh sieben sept siete 七",
+    "eight eighth acht huit ocho 八", "nine ninth neun neuf nueve 九", "ten tenth zehn dix diez 十", "eleven eleventh elf onze once",
+    "twelve twelfth zwölf douze doce dozen dutzend douzaine docena", "thirteen dreizehn treize trece",
     "fourteen vierzehn quatorze catorce", "fifteen fünfzehn quinze quince", "sixteen sechzehn seize",
     "seventeen siebzehn", "eighteen achtzehn", "nineteen neunzehn", "twenty zwanzig vingt veinte",
 )  # fmt: skip
@@ -93,7 +94,7 @@ _TOKEN = re.compile(
       |\b(?:make|npm|npm\ run|yarn|pnpm|cargo|just|git|docker|uv\ run)\ \w+[-:][\w:-]*\w
       |\b[\w-]*\w(?:\.[\w-]+)*\.(?:[a-z]{{2,4}}|internal|local|example|py|js|ts|md|sh|c|h|rs|go)\b(?!\.\w)|\.[a-z]\w+\b|\b\w+_\w+\b
       |(?<![\w-])(?=[\w-]*\d)[a-z]\w*(?:-\w+)+\b)
-    |(?P<number>(?:(?<=\s)[-−](?=\d))?[$€£]?(?<![A-Za-zÀ-ÿ0-9_])(?:v(?=\d))?\d(?:[\d.,'’]*\d)?(?![^\W\d_]{{4}})(?:k\b|K\b)?)
+    |(?P<number>(?:(?<=\s)[-−](?=\d))?[$€£]?(?<![A-Za-zÀ-ÿ0-9_])(?:v(?=\d))?\d(?:[\d.,'’]*\d)?(?![^\W\d_]{{4}})(?:(?:k|st|nd|rd|th)\b)?)
     |(?P<cjk>[\u3040-\u30ff\u3400-\u9fff]+)
     |(?P<word>[^\W_](?:[\w'’]*\w)?(?:\+\+|\#)?|[%€$£°]C?)""",
     re.VERBOSE | re.IGNORECASE,
@@ -243,7 +244,7 @@ def words_of(text: str, at: int = 0, *, language: str = "en", starts: bool = Tru
         behind = matches[place + 1][0] if place + 1 < len(matches) else ""
         following = behind.lower()
         # A Pixel is a phone.
-        unit = "" if behind.istitle() and len(behind) > 1 else _UNITS.get(following, "")
+        unit = "" if (behind.istitle() and len(behind) > 1) or text[match.end() :][:1] in "'’" else _UNITS.get(following, "")
         if not unit and match.lastgroup == "number" and following and _CJK.match(following):
             unit = next((_UNITS[each] for each in (following[:2], following[:1]) if each in _UNITS), "")
         position = at + match.start()
@@ -312,7 +313,7 @@ def _is_name(text: str, lower: str, key: str, *, language: str, starts: bool) ->
     bare = re.sub(r"['’]s?$", "", text)
     if len(bare) > 1 and (bare.isupper() or any(char.isdigit() for char in bare) or re.search(r"[a-z][A-Z]", bare)):
         return True
-    known = lower not in _FIRST_NAMES and (is_filler(key) or is_known(key))
+    known = lower not in _FIRST_NAMES and (is_filler(key) or is_known(key) or is_light(key))
     if not bare[0].isupper():
         return language == "en" and lower.isascii() and len(lower) > 2 and not known
     # German writes every noun with a capital.
@@ -339,7 +340,7 @@ def _time(text: str) -> str:
 
 def _number(text: str) -> str:
     thousands = text[-1] in "kK"
-    plain = text.rstrip("kK").replace("’", "'")
+    plain = text.rstrip("kKsndrth").replace("’", "'")
     if re.fullmatch(r"\d{1,3}(?:[,.']\d{3})+", plain) and not plain.startswith("0"):
         plain = re.sub("[,.']", "", plain)
     elif re.fullmatch(r"\d+,\d+", plain):
@@ -364,7 +365,7 @@ _MIN_INFIX = 5
 @lru_cache(maxsize=20_000)
 def same_word(one: str, other: str) -> bool:
     """Whether two stems are forms of one word, or words that mean the same."""
-    if one == other:
+    if root_of(one) == root_of(other):
         return True
     if _CJK.match(one):
         return False

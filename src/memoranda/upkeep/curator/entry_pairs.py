@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
-from memoranda.upkeep.curator.claims import CHANGED, SAYS_NOW, WEAK, Claim, agree, read_claim, says
+from memoranda.upkeep.curator.claims import CHANGED, SAYS_NOW, Claim, agree, is_weak, normal_claim, read_claim, says
 from memoranda.upkeep.curator.clauses import MONTH, clauses_of
 from memoranda.upkeep.curator.missing_facts import missing_facts
 from memoranda.upkeep.curator.superseded import LIMITS, WHERE, is_superseded, is_with_version
@@ -47,6 +47,8 @@ _SAYS_IS = re.compile(
 )
 _JOINS = re.compile(r"\b(?:and|und|et|y)\b|[,和、(]", _I)
 _LAST_PREPOSITION = re.compile(rf"{WHERE.pattern}\s+(?:(?:the|der|die|den|le|la|el)\s+)?$", _I)
+# Verbs that only join what a statement is about with what it says of it.
+_JOINING = frozenset(("use", "place", "run", "go", "write", "take", "call", "require", "live", "meet"))
 _ONE_THING = re.compile(r"\b(?:an?|eine?n?|une?|una)\s+$", _I)
 
 
@@ -59,7 +61,7 @@ def relation_of(older: str, newer: str) -> Relation | None:
         return None
     if is_superseded(old, new):
         return "superseded"
-    if _is_same(old, new):
+    if _is_same(normal_claim(older), normal_claim(newer)):
         return "same"
     if _is_contained(old, new):
         return "contains"
@@ -71,17 +73,16 @@ def _loses(one: str, other: str) -> bool:
 
 
 def _is_same(old: Claim, new: Claim) -> bool:
-    if not agree(old, new) or (old.verbs and new.verbs and len(old.verbs) != len(new.verbs)):
+    """Whether both have the same words in any order, but for light ones, and no word has another part in it."""
+    if not (agree(old, new) or old.verbs | new.verbs <= _JOINING):
         return False
     only = [[word for word in one.words if not says(other, word)] for one, other in ((old, new), (new, old))]
-    if any(word.key not in WEAK for words in only for word in words):
+    if any(not is_weak(word) for words in only for word in words):
         return False
     shared = [word for word in old.words if says(new, word)]
-    if not shared or (only[0] and only[1] and all(word.kind == "word" for word in shared)):
+    if not shared or (len(shared) == 1 and shared[0].kind == "word" and not old.verbs & new.verbs):
         return False
-    if _is_turned(old, new):
-        return False
-    return not _loses(old.text, new.text) and not _loses(new.text, old.text)
+    return not _is_turned(old, new) and not _loses(old.text, new.text) and not _loses(new.text, old.text)
 
 
 def _is_turned(old: Claim, new: Claim) -> bool:
