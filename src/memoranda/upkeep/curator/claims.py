@@ -69,7 +69,7 @@ directory folder roughly approximately
 _IGNORED = frozenset(map(stem, _IGNORED_WORDS.split()))
 # What one wording has and another may do without.
 _WEAK_WORDS = """
-follow allow set keep check add first put make perform log fly entry wish format style
+follow allow set keep check add put make perform log fly entry wish format style
 stack url ip address message command version language diet place rate see shown show display
 person ensure merely suite machine box year model mean project repo situated
 cluster pipeline port amount job immer stets bitte mochte sollen chaque situe etre como mas veut faut hacen cada
@@ -94,7 +94,7 @@ _REWORDED = [
         (r"\b(?:is|are) (?:(?:built|made|done|run) (?:with|using)|built on)\b", "uses"),
         (r"\b(?:is|are) (?:forbidden|prohibited|not allowed)\b", "never"),
         (r"\b(?:do not|don['’]t|never) (\w+) (.+?) without asking(?: first)?", r"ask before \1 \2"),
-        (r"\b(?:home|residence) is\b", "lives"),
+        (r"(?:^|\bmy |['’]s )(?:home|residence) is\b", " lives"),
         (r"简洁|简明", "简短"),
         (r"回复|答复", "回答"),
         (r"居住地[是はの]*|居住在?|家住|住在|住址", "在"),
@@ -111,6 +111,7 @@ _NORMAL_FORMS = [
         (r"\b(?:rather than|instead of|as opposed to)\b", "not"),
         (r"\b(?:prior to|ahead of)\b", "before"),
         (r"\b(?:past|later than)\b(?= \d)", "after"),
+        (r"\bfirst\b(?= before|[.,;]|$)", ""),
         (r"\b(?:less|fewer) than\b", "under"),
         (r"\b(?:more|longer|greater) than\b", "over"),
         (r"\b(?:no|not) (?:later|after) than\b", "by"),
@@ -121,7 +122,7 @@ _NORMAL_FORMS = [
 ]
 CHANGE = re.compile(
     r"\b(?:moved|switched|migrated|changed|to change|renamed|replaced|raised|lowered|increased|reduced|extended"
-    r"|shortened|upgraded|downgraded|bumped|(?<!are )(?<!is )pushed|swapped|postponed|rescheduled|dropped|retired"
+    r"|shortened|upgraded|downgraded|bumped|relocated|transferred|lifted|handed(?! in)|succeeded|took over|rose|went (?:up|down)|in favou?r of|(?<!are )(?<!is )pushed|swapped|postponed|rescheduled|dropped|retired"
     r"|instead|erhöht|gesenkt|gezogen|umgezogen|gewechselt|umgestiegen"
     r"|déménagé|passée?s?"
     r"|changé|remplacé|mudó|cambió|pasó|ahora)\b|改用|换成|搬到|改成|変更|移行|切り替え",

@@ -74,7 +74,8 @@ _UNITS = {
         "tb": "tb terabyte terabytes tib", "percent": "% percent prozent pourcent", "euro": "€ eur euro euros 欧元",
         "dollar": "$ usd dollar dollars 美元", "pound": "£ gbp pounds",
         "km": "km kilometer kilometers kilometre kilometres",
-        "mile": "mile miles mi", "meter": "m meter meters metre metres", "cm": "cm", "mm": "mm", "kg": "kg kilo kilos",
+        "mile": "mile miles mi", "meter": "m meter meters metre metres", "cm": "cm", "mm": "mm", "mg": "mg milligram milligrams", "mcg": "mcg µg", "ml": "ml", "bar": "bar",
+        "liter": "liter liters litre litres", "degree": "° degree degrees", "kg": "kg kilo kilos",
         "gram": "g gram grams gramm", "celsius": "°c celsius", "pixel": "px pixel pixels", "yuan": "元 yuan",
     }.items()
     for name in names.split()
@@ -88,7 +89,7 @@ _TOKEN = re.compile(
       (?:,?(?:\ (?:of|de))?\ (?P<year>\d{{4}}))?
     |(?P<month2>\b{MONTH})\ (?P<day2>\d{{1,2}})(?:st|nd|rd|th)?\b(?!:)(?:,?\ (?P<year2>\d{{4}}))?
     |(?P<dotted>\b\d{{1,2}}\.\d{{1,2}}\.\d{{4}}\b)
-    |(?P<time>\b\d{{1,2}}(?:(?::|\ ?h\ ?)\d\d(?:\ ?[ap]\.?m\b\.?)?|\ ?[ap]\.?m\b\.?|\ Uhr\b))
+    |(?P<time>\b\d{{1,2}}(?:(?::|\ ?h\ ?)\d\d(?::\d\d\b)?(?:\ ?[ap]\.?m\b\.?)?|\ ?[ap]\.?m\b\.?|\ Uhr\b))
     |(?P<address>\b\d{{1,3}}(?:\.\d{{1,3}}){{3}}\b)
     |(?P<path>(?:~|\.{{0,2}})/[\w~.@/*+-]*[\w/*]|\b[\w.@*-]+/(?!(?:s|sec|second|min|minute|h|hour|day|week|month|year)\b)(?:[\w@.*/+-]*[\w*/])?|\b[A-Z]:\\\S+|(?<![\w-])--?[a-z][\w-]+
       |\b(?:make|npm|npm\ run|yarn|pnpm|cargo|just|git|docker|uv\ run)\ \w+[-:][\w:-]*\w

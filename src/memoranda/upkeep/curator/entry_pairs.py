@@ -80,7 +80,7 @@ def _is_same(old: Claim, new: Claim) -> bool:
     if any(not is_weak(word) for words in only for word in words):
         return False
     shared = [word for word in old.words if says(new, word)]
-    if not shared or (len(shared) == 1 and shared[0].kind == "word" and not old.verbs & new.verbs):
+    if not shared or (len(shared) == 1 and shared[0].kind == "word" and all(only)):
         return False
     return not _is_turned(old, new) and not _loses(old.text, new.text) and not _loses(new.text, old.text)
 

@@ -12,8 +12,8 @@ from itertools import pairwise
 from memoranda.memory.curated.operations import shared_ends
 from memoranda.search.index.related_words import opposite_words, related_words
 from memoranda.search.index.stemmer import stem
-from memoranda.upkeep.curator.claims import CHANGE, CHANGED, SAYS_NOW, WEAK, Claim, agree, key_of, read_claim, says
-from memoranda.upkeep.curator.clauses import MONTH, Word, is_filler, words_of
+from memoranda.upkeep.curator.claims import CHANGE, CHANGED, SAYS_NOW, Claim, agree, is_weak, key_of, read_claim, says
+from memoranda.upkeep.curator.clauses import MONTH, Word, words_of
 
 _I = re.IGNORECASE
 
@@ -73,7 +73,7 @@ _NO_LONGER = re.compile(
 )
 _OLD_VALUE = re.compile(
     r"(?:\b|, )(?:not|without)\s+(?P<old0>[^,;.]+?)(?=[,;.]|$)"
-    r"|\b(?:instead of|rather than|forget|replac\w+|from|in place of|dropped|renamed|retired|statt"
+    r"|\b(?:instead of|rather than|forget|(?<!was )(?<!were )replac\w+|from|in place of|dropped|renamed|retired|statt"
     r"|anstatt|anstelle von|ersetzt|von|(?:mudó"
     r"|cambió|pasó|passée?s?) de|au lieu d[e']"
     r"|remplace|en lugar de|en vez de|reemplaza|but no longer)\s+(?P<old>(?:[^,;.]|\.(?=\w))+?)"
@@ -141,14 +141,20 @@ WHERE = re.compile(r"\b(?:in|for|on|at|with|für|auf|bei|mit|pour|dans|avec|en|p
 _MAX_VALUE = 3
 _MIN_SHARED = 2
 _GIVES_VALUE = re.compile(
-    r"(?:\b(?:is|it['’]s|called|named|over to|to|but|take|uses?|has|have|goes with|by the name|replaced by|chose|picked"
-    r"|on|licensed under|ist|est|es)"
-    r"|[:=,])(?:\s+(?:now|actually))?\s+$",
+    r"(?:\b(?:is|it['’]s|called|named|to|but|take|uses?|has|have|goes with|by|by the name|chose|picked|(?:is|are|kept|held|lives|goes|\w+ed) (?:with|in|on|at)"
+    r"|licensed under|in favou?r of|ist|est|es)|[:=,])(?:\s+(?:now|actually))?\s+(?:(?:the|our|my|mrs?|ms|dr|prof)\b\.?\s+)*$",
     _I,
+)
+_CHANGED_TO = re.compile(r"(?:\b(?:to|in favou?r of)|:)\s+(?:(?:the|our|my|mrs?|ms|dr|prof)\b\.?\s+)*$", _I)
+_BOUNDS = (
+    re.compile(r"\b(?:from|after|since|at least|min(?:imum)?|check-in)\b", _I),
+    re.compile(r"\b(?:until|till|before|by(?= \d)|at most|max(?:imum)?|check-out)\b", _I),
 )
 _ARTICLES = re.compile(r"(?:an?|the)\s+$", _I)
 _VALUE_OF = re.compile(
-    r"\s+(?:is (?:the|what)|as (?:the|its|their)|(?:has )?replace[sd]|takes over|has taken over)\b", _I
+    r"\s+(?:is (?:the|our|my|what|\w+['’]s)|as (?:the|its|their)|has it|(?:has )?replace[sd]|takes over|has taken over"
+    r"|leads|owns|runs|teaches|maintains|handles)\b",
+    _I,
 )
 _TALK_WORDS = """
 agreed chose settled anybody actually today yesterday earlier way forget head fyi correction scrap folk decided change
@@ -185,7 +191,10 @@ LIMITS = re.compile(
 def is_superseded(old: Claim, new: Claim) -> bool:
     if _ALSO.search(new.text):
         return False
-    rules = (_denies, _has_new_value, _has_new_number, _has_new_name, _says_what_became_of)
+    bounds, others = _bounds(old), _bounds(new)
+    if sum(bounds) == sum(others) == 1 and bounds != others:
+        return False
+    rules = (_denies, _has_new_value, _has_other_value, _says_what_became_of)
     if any(rule(old, new) for rule in rules):
         return True
     if _names_old_value(old, new):
@@ -319,13 +328,11 @@ def _has_new_value(old: Claim, new: Claim, *, says_change: bool | None = None) -
     return _is_single_valued(old, new, (one, two), old.words[:head], old.words[len(old.words) - tail :] if tail else ())
 
 
-def _has_new_name(old: Claim, new: Claim) -> bool:
-    """Whether both name the value of one attribute, in any wording: "heron uses x as its host", "x is heron's host"."""
-    shared = [word for word in old.words if key_of(word) in new.values]
-    if len(shared) < _MIN_SHARED or all(word.kind != "word" for word in shared):
-        return False
+def _has_other_value(old: Claim, new: Claim) -> bool:
+    """Whether both say the same in any order and wording, but for one value of an attribute that has one at a time."""
+    shared = [word for word in old.words if says(new, word)]
     one, two = (
-        [word for word in claim.words if key_of(word) not in other.values and not _says_nothing(word)]
+        [word for word in claim.words if not says(other, word) and not _says_nothing(word)]
         for claim, other in ((old, new), (new, old))
     )
     if not any(word.kind == "date" for word in one):
@@ -333,43 +340,51 @@ def _has_new_name(old: Claim, new: Claim) -> bool:
         two = [word for word in two if word.kind != "date"]
     if not one and (_changes(new) or _OLD_VALUE.search(new.text)):
         # The newer one names the old value, too.
-        one = [word for word in old.words if word.kind in ("name", "path") and _is_value(old, word)]
-    if not len(one) == len(two) == 1:
+        one = [word for word in shared if word.kind in ("name", "path") and _is_value(old, [word])]
+        shared = [word for word in shared if word not in one]
+    is_past = _PAST.search(old.text) and not re.search(r"\b(?:is|are|got)\b", old.text)
+    if not shared or not one or not two or is_past:
         return False
-    if _exclude_each_other(one[0], two[0], old) and _changes(new):
+    if _has_new_measures(old, new, one, two):
         return True
-    if {one[0].kind, two[0].kind} - {"name", "path"}:
+    if len(one) == len(two) == 1 and _exclude_each_other(one[0], two[0], old) and _changes(new):
+        return True
+    if not (_is_one_phrase(one) and _is_value(old, one)):
         return False
-    return _is_value(old, one[0]) and _is_value(new, two[0])
+    if CHANGED in new.verbs and _CHANGED_TO.search(new.text[: two[0].at]):
+        return True
+    if not (_is_one_phrase(two) and _is_value(new, two)):
+        return False
+    are_names = all({word.kind for word in value} <= {"name", "path"} for value in (one, two))
+    return are_names and any(word.kind == "word" for word in shared) and len(shared) + len(old.verbs & new.verbs) >= _MIN_SHARED
+
+
+def _bounds(claim: Claim) -> tuple[bool, ...]:
+    """Whether a text gives a lower and an upper bound: check-in from, check-out until."""
+    return tuple(bool(bound.search(claim.text)) for bound in _BOUNDS)
 
 
 def _says_nothing(word: Word) -> bool:
-    return word.kind in ("word", "name") and (is_filler(word.key) or word.key in _TALK)
+    return is_weak(word) or (word.kind in ("word", "name") and word.key in _TALK)
 
 
-def _is_value(claim: Claim, word: Word) -> bool:
-    """Whether a text says of a name that something is, has or got it, or that it is something."""
-    before, behind = claim.text[: word.at], claim.text[word.at + len(word.text) :]
-    is_one_of_many = re.match(r"\s+as an?\b", behind)
+def _is_value(claim: Claim, value: Sequence[Word]) -> bool:
+    """Whether a text says of a phrase that something is, has or got it, or that it is something."""
+    before, behind = claim.text[: value[0].at], claim.text[value[-1].at + len(value[-1].text) :]
+    is_one_of_many = re.match(r"\s+as an?\b", behind) or _ONE_OF_MANY.search(before)
     return not is_one_of_many and bool(_GIVES_VALUE.search(before) or _VALUE_OF.match(behind))
 
 
-def _has_new_number(old: Claim, new: Claim) -> bool:
-    """Whether both say the same words in any order, and only measures, times or versions of one thing differ."""
-    one, two = (
-        [word for word in claim.words if not says(other, word) and not _says_nothing(word) and word.key not in WEAK]
-        for claim, other in ((old, new), (new, old))
-    )
-    if not 0 < len(one) == len(two) <= _MAX_VALUE or not any(says(new, word) for word in old.words):
+def _has_new_measures(old: Claim, new: Claim, one: Sequence[Word], two: Sequence[Word]) -> bool:
+    """Whether only measures, times or versions of one thing differ."""
+    if not len(one) == len(two) <= _MAX_VALUE:
         return False
-    is_past = _PAST.search(old.text) and not re.search(r"\b(?:is|are|got)\b", old.text)
-    if is_past or bool(LIMITS.search(old.text)) != bool(LIMITS.search(new.text)) or not agree(old, new):
+    if bool(LIMITS.search(old.text)) != bool(LIMITS.search(new.text)):
         return False
-    days = [all(any(word.key in line for line in _SERIES) for word in pair) for pair in zip(one, two, strict=True)]
-    return not all(days) and all(
-        is_day or _are_measures((old, new), (first, second))
-        for first, second, is_day in zip(one, two, days, strict=True)
-    )
+    if not (agree(old, new) or CHANGED in new.verbs):
+        return False
+    pairs = [pair for pair in zip(one, two, strict=True) if not any({w.key for w in pair} <= line for line in _SERIES)]
+    return bool(pairs) and all(_are_measures((old, new), pair) for pair in pairs)
 
 
 def _are_measures(claims: tuple[Claim, Claim], values: tuple[Word, Word]) -> bool:
@@ -390,7 +405,7 @@ def _is_measure(claim: Claim, word: Word) -> bool:
     beside = claim.words[place - 1] if place and is_with_version(claim.words[place - 1 : place + 1]) else None
     if beside is not None and (_IDENTIFIERS.search(beside.text) or not _is_version(claim, word, beside)):
         return False
-    return bool(beside or _MEASURED.search(before) or re.match(r" [a-z]{3,}", behind))
+    return bool(beside or _MEASURED.search(before) or re.match(r" (?:a |per |[a-z]{3,})", behind))
 
 
 def is_with_version(value: Sequence[Word]) -> bool:

@@ -31,17 +31,17 @@ bound, minimum least lower, maximum most upper, meeting sync call, deadline due,
 """.replace("\n", " ")
 _LIGHT_WORDS = """
 able about accept actual actually again allow along also always any anyone anything anyway apply appropriate arrange
-around aside assign available back basically be become better bring call carry case certain certainly come consider
+around aside assign available basically be become better bring call carry case certain certainly come consider
 consist contain current currently definitely do doing done each effectively either else employ enable ensure entry
 especially even every everybody everyone everything everywhere exactly exist face fact feature find fine follow form
 found fully further generally get give go good got great have hold however include indeed instead involve item just keep
-kind know let lie like likewise long look lot made main mainly make manner matter mean means mode much name namely need
+kind know let lie like likewise long look lot made make manner matter mean means mode much name namely need
 nice normally note now nowadays obviously offer okay own part particular perform person piece place please plus point
 possible practice preferably present presently properly provide put quite rather reach real really regard regarding
 regularly relate remain respectively result role said same say see seem serve set several should simply sit situated
 sole some somebody someone something somewhere sort spot stand stay still stick stuck stuff such suppose sure take tend
 that's there therefore thing though thus time today together try type typically up upon use usual usually various very
-want way well whatever whichever whole whoever wish within work yet you'll you're you've i'm it's there's we're they're
+want way well whatever whichever whole whoever wish within work yet you'll you're you've i'm it's there's we're they're mr mrs ms miss dr prof herr frau
 """
 _ROOT_OF = {
     root: stem(words.split()[0]) for words in _SYNONYMS.split(",") for word in words.split() for root in (stem(word),)
