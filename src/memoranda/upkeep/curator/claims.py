@@ -10,8 +10,8 @@ from functools import lru_cache
 
 from memoranda.search.index.stemmer import stem
 from memoranda.support.lazy_dataclass import dataclass
-from memoranda.upkeep.curator.clauses import Word, clauses_of, is_filler, words_of
-from memoranda.upkeep.curator.word_roots import is_light, root_of
+from memoranda.upkeep.curator.clauses import Word, clauses_of, is_filler, is_known, words_of
+from memoranda.upkeep.curator.word_roots import is_kind, is_light, root_of
 
 _I = re.IGNORECASE
 
@@ -28,7 +28,7 @@ _VERBS = {
     "place": "store stored stores kept located locate found hosted deployed placed lie lies hold holds retention"
     " reachable steht stehen liegt liegen trouve hébergé hébergée está están guarda guardan",
     "go": "go goes sent send sends gehen geht schicken deliver delivered",
-    "own": "own owns owned owner maintain maintains maintained maintainer leads led handle handles handled",
+    "own": "own owns owned owner maintain maintains maintained maintainer leads led lead leader handle handles handled",
     "call": "called named name naming names heißt appelle llama nom nombre",
     "take": "take takes last lasts dauert dure dura cost costs kostet",
     "end": "end ends expire expires due endet vence termina",
@@ -131,6 +131,13 @@ CHANGE = re.compile(
 SAYS_NOW = re.compile(
     r"\b(?:now|nowadays|since|as of|jetzt|nun|inzwischen|seit|ahora|desde|maintenant|désormais|depuis)\b|现在|如今", _I
 )
+_VERB = re.compile(r"[a-z]{2,}[^s\W]s|[a-z]{2,}ed")
+# A verb stands behind its subject, a noun behind a determiner or a preposition.
+_BEFORE_VERB = re.compile(
+    r"(?:^|\s)(?!(?:the|an?|of|in|on|at|to|for|with|and|or|by|from|no|not|all|any|each|every|its|our|my|his|her|their)\s|\w+[a-rt-z]s\s)"
+    r"[\w'’-]*\w\s+$",
+    _I,
+)
 _MIN_FORM = 5
 
 
@@ -199,6 +206,24 @@ def key_of(word: Word) -> str:
 def is_weak(word: Word) -> bool:
     """Whether another wording may lack a word."""
     return word.kind in ("word", "name") and (word.key in WEAK or is_light(word.key) or is_filler(word.key))
+
+
+def left_over(old: Claim, new: Claim) -> tuple[list[Word], list[Word]]:
+    """The words of each claim that the other lacks.
+
+    A verb that only one has is implied by the words around it, and so is the kind of a thing: "the main branch".
+    """
+    pairs = ((old, new), (new, old))
+    one, two = ([word for word in claim.words if not says(other, word)] for claim, other in pairs)
+    implied = [[w for w in words if _is_implied(claim, w)] for claim, words in ((old, one), (new, two))]
+    if not all(implied):
+        one, two = ([w for w in words if w not in each] for words, each in zip((one, two), implied, strict=True))
+    return one, two
+
+
+def _is_implied(claim: Claim, word: Word) -> bool:
+    is_verb = _VERB.fullmatch(word.text) and is_known(word.key) and _BEFORE_VERB.search(claim.text[: word.at])
+    return word.kind == "word" and (is_kind(word.key) or bool(is_verb))
 
 
 def agree(one: Claim, other: Claim) -> bool:

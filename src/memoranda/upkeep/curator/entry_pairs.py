@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
-from memoranda.upkeep.curator.claims import CHANGED, SAYS_NOW, Claim, agree, is_weak, normal_claim, read_claim, says
+from memoranda.upkeep.curator.claims import CHANGED, SAYS_NOW, Claim, agree, is_weak, left_over, normal_claim, read_claim, says
 from memoranda.upkeep.curator.clauses import MONTH, clauses_of
 from memoranda.upkeep.curator.missing_facts import missing_facts
-from memoranda.upkeep.curator.superseded import LIMITS, WHERE, is_superseded, is_with_version
+from memoranda.upkeep.curator.superseded import LIMITS, NO_LONGER, WHERE, is_superseded, is_with_version
 
 _I = re.IGNORECASE
 
@@ -49,6 +49,9 @@ _JOINS = re.compile(r"\b(?:and|und|et|y)\b|[,和、(]", _I)
 _LAST_PREPOSITION = re.compile(rf"{WHERE.pattern}\s+(?:(?:the|der|die|den|le|la|el)\s+)?$", _I)
 # Verbs that only join what a statement is about with what it says of it.
 _JOINING = frozenset(("use", "place", "run", "go", "write", "take", "call", "require", "live", "meet"))
+# What a thing of some kind stands behind: "sells [handmade] soap".
+_OBJECT = re.compile(r"\w \w{2,}s\s+$")
+_OFF = re.compile(r"\boff\b", _I)
 _ONE_THING = re.compile(r"\b(?:an?|eine?n?|une?|una)\s+$", _I)
 
 
@@ -74,15 +77,22 @@ def _loses(one: str, other: str) -> bool:
 
 def _is_same(old: Claim, new: Claim) -> bool:
     """Whether both have the same words in any order, but for light ones, and no word has another part in it."""
-    if not (agree(old, new) or old.verbs | new.verbs <= _JOINING):
+    apart = old.verbs ^ new.verbs
+    if not _may_agree(old, new) or CHANGED in apart or (old.verbs and new.verbs and not apart <= _JOINING):
         return False
-    only = [[word for word in one.words if not says(other, word)] for one, other in ((old, new), (new, old))]
+    if any(bool(mark.search(old.text)) != bool(mark.search(new.text)) for mark in (NO_LONGER, _OFF)):
+        return False
+    only = left_over(old, new)
     if any(not is_weak(word) for words in only for word in words):
         return False
     shared = [word for word in old.words if says(new, word)]
     if not shared or (len(shared) == 1 and shared[0].kind == "word" and all(only)):
         return False
     return not _is_turned(old, new) and not _loses(old.text, new.text) and not _loses(new.text, old.text)
+
+
+def _may_agree(old: Claim, new: Claim) -> bool:
+    return agree(old, new) or old.verbs | new.verbs <= _JOINING
 
 
 def _is_turned(old: Claim, new: Claim) -> bool:
@@ -107,7 +117,7 @@ def _directions(claim: Claim) -> dict[str, str]:
 def _is_contained(part: Claim, whole: Claim) -> bool:
     """Whether the whole says the part and adds to it, or has it as one of its clauses."""
     count = len(part.keys)
-    if count >= len(whole.keys) or not agree(part, whole) or CHANGED in whole.verbs:
+    if count >= len(whole.keys) or not _may_agree(part, whole) or CHANGED in whole.verbs:
         return False
     if count == 1 and part.verbs - whole.verbs:
         # One word of "works with Ola" is in much that says another thing.
@@ -164,6 +174,10 @@ def _has_inserted(part: Claim, whole: Claim) -> bool:
         if begin and end == begin + 1 and words[begin].kind == "number" and is_with_version(words[begin - 1 : end]):
             continue
         if not begin and re.search(r"^[^\W\d_]\w*:\s+$", between):
+            continue
+        if begin and _PERSONS.fullmatch(words[begin - 1].text) and {word.kind for word in words[begin:end]} == {"name"}:
+            continue
+        if _OBJECT.search(before) and end == begin + 1 and re.fullmatch(r"[a-z-]+ ", between):
             continue
         if _ONE_THING.search(before) and not WHERE.search(between) and not re.search(r"[^\w\s-]", between):
             continue

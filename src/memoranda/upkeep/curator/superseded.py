@@ -12,7 +12,7 @@ from itertools import pairwise
 from memoranda.memory.curated.operations import shared_ends
 from memoranda.search.index.related_words import opposite_words, related_words
 from memoranda.search.index.stemmer import stem
-from memoranda.upkeep.curator.claims import CHANGE, CHANGED, SAYS_NOW, Claim, agree, is_weak, key_of, read_claim, says
+from memoranda.upkeep.curator.claims import CHANGE, CHANGED, SAYS_NOW, Claim, agree, is_weak, key_of, left_over, read_claim, says
 from memoranda.upkeep.curator.clauses import MONTH, Word, words_of
 
 _I = re.IGNORECASE
@@ -62,7 +62,7 @@ fact example issue important
 _LISTED = frozenset(_LISTED_WORDS.split())
 _KEYED = re.compile(r"\W*(?P<key>[^\W\d][^:.;,]{0,40}):\s+(?P<value>\S+(?:\s+\S+){0,2})")
 _EXCLUSIVE = [frozenset(map(stem, line.split())) for line in _EXCLUSIVE_WORDS.strip().splitlines()]
-_NO_LONGER = re.compile(
+NO_LONGER = re.compile(
     r"\b(?:no longer|not? .{0,60}\b(?:any ?more|any longer)|\w+n['’]t .{0,60}\b(?:any ?more|any longer)|stopped"
     r"|gave up|quit|(?<!is )(?<!are )used to|arrêté de"
     r"|(?:was|were|has been|have been|got) (?:\w+ and )?(?:removed|retired|deleted|dropped|discontinued"
@@ -245,14 +245,14 @@ def _says_change(new: Claim) -> bool:
 
 def _denies(old: Claim, new: Claim) -> bool:
     """Whether the newer says that the older no longer holds: its words again, denied, or the first of them."""
-    if _NO_LONGER.search(old.text) or not _NO_LONGER.search(new.text):
+    if NO_LONGER.search(old.text) or not NO_LONGER.search(new.text):
         return False
     told = [word for word in old.words if not _says_nothing(word)]
     added = [word for word in new.words if not says(old, word) and not _says_nothing(word)]
     # One word may be in much that says another thing.
     is_about_it = len(told) > 1 or len(added) <= 1 or (old.verbs and old.verbs <= new.verbs)
     for part in _parts(new.text):
-        if _NO_LONGER.search(part):
+        if NO_LONGER.search(part):
             denied = read_claim(_WHEN.sub("", part))
             has_some = any(says(denied, word) for word in told)
             if has_some and is_about_it and all(says(new, word) for word in told):
@@ -331,10 +331,7 @@ def _has_new_value(old: Claim, new: Claim, *, says_change: bool | None = None) -
 def _has_other_value(old: Claim, new: Claim) -> bool:
     """Whether both say the same in any order and wording, but for one value of an attribute that has one at a time."""
     shared = [word for word in old.words if says(new, word)]
-    one, two = (
-        [word for word in claim.words if not says(other, word) and not _says_nothing(word)]
-        for claim, other in ((old, new), (new, old))
-    )
+    one, two = ([word for word in words if not _says_nothing(word)] for words in left_over(old, new))
     if not any(word.kind == "date" for word in one):
         # The day of the change.
         two = [word for word in two if word.kind != "date"]
@@ -355,8 +352,10 @@ def _has_other_value(old: Claim, new: Claim) -> bool:
         return True
     if not (_is_one_phrase(two) and _is_value(new, two)):
         return False
+    about = [word for word in shared if word.kind == "word"] + sorted((old.verbs & new.verbs) - {"use"})
+    names = sum(word.kind != "word" for word in shared)
     are_names = all({word.kind for word in value} <= {"name", "path"} for value in (one, two))
-    return are_names and any(word.kind == "word" for word in shared) and len(shared) + len(old.verbs & new.verbs) >= _MIN_SHARED
+    return are_names and bool(about) and len(about) + names >= _MIN_SHARED
 
 
 def _bounds(claim: Claim) -> tuple[bool, ...]:

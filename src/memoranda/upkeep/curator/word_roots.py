@@ -46,6 +46,14 @@ want way well whatever whichever whole whoever wish within work yet you'll you'r
 _ROOT_OF = {
     root: stem(words.split()[0]) for words in _SYNONYMS.split(",") for word in words.split() for root in (stem(word),)
 }
+# What kind of thing a name or a value is.
+_KIND_WORDS = """
+account address amount app area branch brand building category channel city code country database date day deadline
+device document duration field file folder group host language length level list location machine module network number
+page period phase process program project room rule script season section server service site size software step street
+system table team threshold title tool topic town unit value variable version word zone
+"""
+_KINDS = frozenset(map(stem, _KIND_WORDS.split()))
 _LIGHT = frozenset(map(stem, _LIGHT_WORDS.split()))
 _ENDING = re.compile(r"(?:[ai]nc|[ae]nt|ation|ition|ment|ship|er|or|ist|al|ur|ag|abl|iv|i|e)$")
 _MIN_ROOT = 4
@@ -60,6 +68,10 @@ def root_of(key: str) -> str:
         return _ROOT_OF[key]
     base = _ENDING.sub("", key)
     return _ROOT_OF.get(base, base) if len(base) >= _MIN_ROOT else key
+
+
+def is_kind(key: str) -> bool:
+    return key in _KINDS
 
 
 def is_light(key: str) -> bool:
