@@ -109,6 +109,7 @@ _NORMAL_FORMS = [
     (re.compile(wording, _I), plain)
     for wording, plain in (
         (r"\b(?:rather than|instead of|as opposed to)\b", "not"),
+        (r"\bbe changed\b", "be edited"),
         (r"\b(?:prior to|ahead of)\b", "before"),
         (r"\b(?:past|later than)\b(?= \d)", "after"),
         (r"\bfirst\b(?= before|[.,;]|$)", ""),
@@ -117,7 +118,10 @@ _NORMAL_FORMS = [
         (r"\b(?:no|not) (?:later|after) than\b", "by"),
         (r"\b(?:must|may|should|shall|can)(?: not|n['’]t)|cannot\b", "never"),
         (r"\b(?:is|are) (?:where|when|what|who|how)\b", "is"),
-        (r"\b(?:each|every) (day|week|month|year|hour|night)(?:['’]s)?\b", r"\1ly"),
+        (r"\b(?:each|every|per) day\b", "daily"),
+        (r"\b(?:each|every) (week|month|year|hour|night)(?:['’]s)?\b", r"\1ly"),
+        (r"(?<=\w)/(?=(?:s|sec|second|min|minute|h|hour|day|week|month|year)\b)", " per "),
+        (r"(\bpreferred|\bprefers? \S.{0,30}?) (?:over|to)\b", r"\1 not"),
     )
 ]
 CHANGE = re.compile(
@@ -131,13 +135,15 @@ CHANGE = re.compile(
 SAYS_NOW = re.compile(
     r"\b(?:now|nowadays|since|as of|jetzt|nun|inzwischen|seit|ahora|desde|maintenant|désormais|depuis)\b|现在|如今", _I
 )
-_VERB = re.compile(r"[a-z]{2,}[^s\W]s|[a-z]{2,}ed")
+_PRESENT = re.compile(r"[a-z]{2,}[^s\W]s")
 # A verb stands behind its subject, a noun behind a determiner or a preposition.
 _BEFORE_VERB = re.compile(
     r"(?:^|\s)(?!(?:the|an?|of|in|on|at|to|for|with|and|or|by|from|no|not|all|any|each|every|its|our|my|his|her|their)\s|\w+[a-rt-z]s\s)"
     r"[\w'’-]*\w\s+$",
     _I,
 )
+_BEFORE_PARTICIPLE = re.compile(r"\b(?:is|are|be|being|gets?)\s+$", _I)
+_BEFORE_INFINITIVE = re.compile(r"(?:n['’]t|\b(?:not|never|must|should|can|will|may|we|you|they|always|please))\s+$", _I)
 _MIN_FORM = 5
 
 
@@ -222,8 +228,13 @@ def left_over(old: Claim, new: Claim) -> tuple[list[Word], list[Word]]:
 
 
 def _is_implied(claim: Claim, word: Word) -> bool:
-    is_verb = _VERB.fullmatch(word.text) and is_known(word.key) and _BEFORE_VERB.search(claim.text[: word.at])
-    return word.kind == "word" and (is_kind(word.key) or bool(is_verb))
+    if word.kind != "word" or len(word.key) == 1 or is_kind(word.key):
+        return word.kind == "word"
+    before, is_past = claim.text[: word.at], word.text.endswith("ed")
+    if is_past or not word.text.startswith(word.key[:-1]):
+        return is_past and _BEFORE_PARTICIPLE.search(before) is not None
+    is_present = _PRESENT.fullmatch(word.text) and is_known(word.key) and _BEFORE_VERB.search(before)
+    return bool(is_present or _BEFORE_INFINITIVE.search(before))
 
 
 def agree(one: Claim, other: Claim) -> bool:

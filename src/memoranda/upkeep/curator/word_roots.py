@@ -27,7 +27,8 @@ daily day, yearly annual annually year, hourly hour, nightly night, indent inden
 permission access, licence license, expire expiry expiration, renew renewal, neighbour neighbor, centre center,
 colour color, grey gray, lesson class course, pupil student, exam examination, dinner supper, lunch midday noon,
 drink beverage, address residence, weekday workday, random arbitrary, automatic auto automatically, threshold limit
-bound, minimum least lower, maximum most upper, meeting sync call, deadline due, pr pull-request, reserve book,
+bound, minimum least lower, maximum most upper, meeting sync call, deadline due, reserve book, feed fed, freeze frozen froze, teach taught, wear wore worn, sleep slept,
+hang hung, stick stuck, draw drew drawn, grow grew grown, throw threw thrown, know knew known, sing sang sung,
 """.replace("\n", " ")
 _LIGHT_WORDS = """
 able about accept actual actually again allow along also always any anyone anything anyway apply appropriate arrange
