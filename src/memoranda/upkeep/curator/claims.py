@@ -52,6 +52,7 @@ _ALIKE = (
     frozenset(("run", "place")),
     frozenset(("live", "place")),
     frozenset(("run", "use")),
+    frozenset(("go", "write")),
     frozenset(("take", "require")),
 )
 # The class of every verb that says that something is not as it was.
@@ -214,25 +215,29 @@ def is_weak(word: Word) -> bool:
     return word.kind in ("word", "name") and (word.key in WEAK or is_light(word.key) or is_filler(word.key))
 
 
-def left_over(old: Claim, new: Claim) -> tuple[list[Word], list[Word]]:
-    """The words of each claim that the other lacks.
+def left_over(old: Claim, new: Claim, *, passive: bool = True) -> tuple[list[Word], list[Word]]:
+    """The words of each claim that the other lacks, and that say something of their own.
 
     A verb that only one has is implied by the words around it, and so is the kind of a thing: "the main branch".
     """
-    pairs = ((old, new), (new, old))
-    one, two = ([word for word in claim.words if not says(other, word)] for claim, other in pairs)
-    implied = [[w for w in words if _is_implied(claim, w)] for claim, words in ((old, one), (new, two))]
-    if not all(implied):
-        one, two = ([w for w in words if w not in each] for words, each in zip((one, two), implied, strict=True))
+    lacking = [[word for word in claim.words if not says(other, word)] for claim, other in ((old, new), (new, old))]
+    implied = [[word for word in words if _is_implied(claim, word, passive=passive)] for claim, words in zip((old, new), lacking, strict=True)]
+    shared = [word for word in old.words if says(new, word) and not is_weak(word) and not is_kind(word.key)]
+    may_imply = len(shared) + len(old.verbs & new.verbs - {"use", "like"}) > 1
+    both = all(implied)
+    one, two = (
+        [word for word in words if (both and word in own) or not (is_weak(word) or (may_imply and word in own))]
+        for words, own in zip(lacking, implied, strict=True)
+    )
     return one, two
 
 
-def _is_implied(claim: Claim, word: Word) -> bool:
+def _is_implied(claim: Claim, word: Word, *, passive: bool) -> bool:
     if word.kind != "word" or len(word.key) == 1 or is_kind(word.key):
         return word.kind == "word"
     before, is_past = claim.text[: word.at], word.text.endswith("ed")
     if is_past or not word.text.startswith(word.key[:-1]):
-        return is_past and _BEFORE_PARTICIPLE.search(before) is not None
+        return passive and is_past and _BEFORE_PARTICIPLE.search(before) is not None
     is_present = _PRESENT.fullmatch(word.text) and is_known(word.key) and _BEFORE_VERB.search(before)
     return bool(is_present or _BEFORE_INFINITIVE.search(before))
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
-from memoranda.upkeep.curator.claims import CHANGED, SAYS_NOW, Claim, agree, is_weak, left_over, normal_claim, read_claim, says
+from memoranda.upkeep.curator.claims import CHANGED, SAYS_NOW, Claim, agree, left_over, normal_claim, read_claim, says
 from memoranda.upkeep.curator.clauses import MONTH, clauses_of
 from memoranda.upkeep.curator.missing_facts import missing_facts
 from memoranda.upkeep.curator.superseded import LIMITS, NO_LONGER, WHERE, is_superseded, is_with_version
@@ -48,7 +48,7 @@ _SAYS_IS = re.compile(
 _JOINS = re.compile(r"\b(?:and|und|et|y)\b|[,和、(]", _I)
 _LAST_PREPOSITION = re.compile(rf"{WHERE.pattern}\s+(?:(?:the|der|die|den|le|la|el)\s+)?$", _I)
 # Verbs that only join what a statement is about with what it says of it.
-_JOINING = frozenset(("use", "place", "run", "go", "write", "take", "call", "require", "live", "meet"))
+_JOINING = frozenset(("use", "place", "run", "write", "call", "require", "live"))
 # What a thing of some kind stands behind: "sells [handmade] soap".
 _OBJECT = re.compile(r"\w \w{2,}s\s+$")
 _OFF = re.compile(r"\boff\b", _I)
@@ -78,21 +78,25 @@ def _loses(one: str, other: str) -> bool:
 def _is_same(old: Claim, new: Claim) -> bool:
     """Whether both have the same words in any order, but for light ones, and no word has another part in it."""
     apart = old.verbs ^ new.verbs
-    if not _may_agree(old, new) or CHANGED in apart or (old.verbs and new.verbs and not apart <= _JOINING):
+    if not _may_agree(old, new) or CHANGED in apart or (old.verbs and new.verbs and not _join(apart)):
         return False
     if any(bool(mark.search(old.text)) != bool(mark.search(new.text)) for mark in (NO_LONGER, _OFF)):
         return False
     only = left_over(old, new)
-    if any(not is_weak(word) for words in only for word in words):
-        return False
     shared = [word for word in old.words if says(new, word)]
-    if not shared or (len(shared) == 1 and shared[0].kind == "word" and all(only)):
+    if any(only) or not shared:
+        return False
+    if len(shared) == 1 and len(old.words) > 1 and len(new.words) > 1:
         return False
     return not _is_turned(old, new) and not _loses(old.text, new.text) and not _loses(new.text, old.text)
 
 
 def _may_agree(old: Claim, new: Claim) -> bool:
-    return agree(old, new) or old.verbs | new.verbs <= _JOINING
+    return agree(old, new) or _join(old.verbs | new.verbs)
+
+
+def _join(verbs: frozenset[str]) -> bool:
+    return verbs <= _JOINING or verbs == {"take", "require"}
 
 
 def _is_turned(old: Claim, new: Claim) -> bool:
@@ -177,7 +181,7 @@ def _has_inserted(part: Claim, whole: Claim) -> bool:
             continue
         if begin and _PERSONS.fullmatch(words[begin - 1].text) and {word.kind for word in words[begin:end]} == {"name"}:
             continue
-        if _OBJECT.search(before) and end == begin + 1 and re.fullmatch(r"[a-z-]+ ", between):
+        if _OBJECT.search(before) and end == begin + 1 and re.fullmatch(r"[a-z-]+ ", whole.text[words[begin].at : words[end].at]):
             continue
         if _ONE_THING.search(before) and not WHERE.search(between) and not re.search(r"[^\w\s-]", between):
             continue

@@ -12,8 +12,8 @@ from itertools import pairwise
 from memoranda.memory.curated.operations import shared_ends
 from memoranda.search.index.related_words import opposite_words, related_words
 from memoranda.search.index.stemmer import stem
-from memoranda.upkeep.curator.claims import CHANGE, CHANGED, SAYS_NOW, Claim, agree, is_weak, key_of, left_over, read_claim, says
-from memoranda.upkeep.curator.clauses import MONTH, Word, words_of
+from memoranda.upkeep.curator.claims import CHANGE, CHANGED, SAYS_NOW, Claim, agree, key_of, left_over, read_claim, says
+from memoranda.upkeep.curator.clauses import MONTH, Word, is_filler, words_of
 
 _I = re.IGNORECASE
 
@@ -73,7 +73,7 @@ NO_LONGER = re.compile(
 )
 _OLD_VALUE = re.compile(
     r"(?:\b|, )(?:not|without)\s+(?P<old0>[^,;.]+?)(?=[,;.]|$)"
-    r"|\b(?:instead of|rather than|forget|(?<!was )(?<!were )replac\w+|from|in place of|dropped|renamed|retired|statt"
+    r"|\b(?:instead of|rather than|forget|(?<!was )(?<!were )replac\w+|from|in place of|dropped(?! in\b)|renamed|retired|statt"
     r"|anstatt|anstelle von|ersetzt|von|(?:mudó"
     r"|cambió|pasó|passée?s?) de|au lieu d[e']"
     r"|remplace|en lugar de|en vez de|reemplaza|but no longer)\s+(?P<old>(?:[^,;.]|\.(?=\w))+?)"
@@ -331,7 +331,8 @@ def _has_new_value(old: Claim, new: Claim, *, says_change: bool | None = None) -
 def _has_other_value(old: Claim, new: Claim) -> bool:
     """Whether both say the same in any order and wording, but for one value of an attribute that has one at a time."""
     shared = [word for word in old.words if says(new, word)]
-    one, two = ([word for word in words if not _says_nothing(word)] for words in left_over(old, new))
+    is_change = CHANGED in new.verbs
+    one, two = ([word for word in words if not _says_nothing(word)] for words in left_over(old, new, passive=is_change))
     if not any(word.kind == "date" for word in one):
         # The day of the change.
         two = [word for word in two if word.kind != "date"]
@@ -340,7 +341,7 @@ def _has_other_value(old: Claim, new: Claim) -> bool:
         one = [word for word in shared if word.kind in ("name", "path") and _is_value(old, [word])]
         shared = [word for word in shared if word not in one]
     is_past = _PAST.search(old.text) and not re.search(r"\b(?:is|are|got)\b", old.text)
-    if not shared or not one or not two or is_past:
+    if not shared or not one or not two or is_past or not (is_change or agree(old, new)):
         return False
     if _has_new_measures(old, new, one, two):
         return True
@@ -348,8 +349,9 @@ def _has_other_value(old: Claim, new: Claim) -> bool:
         return True
     if not (_is_one_phrase(one) and _is_value(old, one)):
         return False
-    if CHANGED in new.verbs and _CHANGED_TO.search(new.text[: two[0].at]):
-        return True
+    if is_change and _CHANGED_TO.search(new.text[: two[0].at]):
+        rest = [word for word in old.words if word not in one and not says(new, word)]
+        return not rest and len(shared) >= _MIN_SHARED and bool(LIMITS.search(old.text)) == bool(LIMITS.search(new.text))
     if not (_is_one_phrase(two) and _is_value(new, two)):
         return False
     about = [word for word in shared if word.kind == "word"] + sorted((old.verbs & new.verbs) - {"use"})
@@ -364,7 +366,7 @@ def _bounds(claim: Claim) -> tuple[bool, ...]:
 
 
 def _says_nothing(word: Word) -> bool:
-    return is_weak(word) or (word.kind in ("word", "name") and word.key in _TALK)
+    return word.kind in ("word", "name") and (is_filler(word.key) or word.key in _TALK)
 
 
 def _is_value(claim: Claim, value: Sequence[Word]) -> bool:

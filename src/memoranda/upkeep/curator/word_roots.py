@@ -36,7 +36,7 @@ around aside assign available basically be become better bring call carry case c
 consist contain current currently definitely do doing done each effectively either else employ enable ensure entry
 especially even every everybody everyone everything everywhere exactly exist face fact feature find fine follow form
 found fully further generally get give go good got great have hold however include indeed instead involve item just keep
-kind know let lie like likewise long look lot made make manner matter mean means mode much name namely need
+kind let lie like likewise lot made make manner matter mean means mode much name namely need
 nice normally note now nowadays obviously offer okay own part particular perform person piece place please plus point
 possible practice preferably present presently properly provide put quite rather reach real really regard regarding
 regularly relate remain respectively result role said same say see seem serve set several should simply sit situated
