@@ -70,7 +70,7 @@ directory folder roughly approximately
 _IGNORED = frozenset(map(stem, _IGNORED_WORDS.split()))
 # What one wording has and another may do without.
 _WEAK_WORDS = """
-follow allow set keep check add put make perform log fly entry wish format style
+follow allow set keep check add put make perform entry wish format style
 stack url ip address message command version language diet place rate see shown show display
 person ensure merely suite machine box year model mean project repo situated
 cluster pipeline port amount job immer stets bitte mochte sollen chaque situe etre como mas veut faut hacen cada
@@ -122,6 +122,7 @@ _NORMAL_FORMS = [
         (r"\b(?:each|every|per) day\b", "daily"),
         (r"\b(?:each|every) (week|month|year|hour|night)(?:['’]s)?\b", r"\1ly"),
         (r"(?<=\w)/(?=(?:s|sec|second|min|minute|h|hour|day|week|month|year)\b)", " per "),
+        (r"\b(?:better|more) than\b(?! \d)", "not"),
         (r"(\bpreferred|\bprefers? \S.{0,30}?) (?:over|to)\b", r"\1 not"),
     )
 ]
@@ -144,6 +145,7 @@ _BEFORE_VERB = re.compile(
     _I,
 )
 _BEFORE_PARTICIPLE = re.compile(r"\b(?:is|are|be|being|gets?)\s+$", _I)
+_BEHIND_PARTICIPLE = r" (?:by|with|in|on|at|as|for|to|from|through|via|under|into)\b"
 _BEFORE_INFINITIVE = re.compile(r"(?:n['’]t|\b(?:not|never|must|should|can|will|may|we|you|they|always|please))\s+$", _I)
 _MIN_FORM = 5
 
@@ -193,17 +195,18 @@ def read_claim(text: str) -> Claim:
         is_person = _SUBJECT_OF.get(key) == "user" and not word.text.lower().endswith("users")
         if key in _SUBJECT_OF and (not words or is_person) and subject in ("", _SUBJECT_OF[key]):
             subject = _SUBJECT_OF[key]
-        elif word.kind in ("word", "name") and (verb := _verb_class(word.text, text[at:])):
+        elif word.kind in ("word", "name") and (verb := _verb_class(word.text, text, at)):
             verbs.add(verb)
         elif key not in _IGNORED and not (CHANGE.fullmatch(word.text) or SAYS_NOW.fullmatch(word.text)):
             words.append(word._replace(at=at))
     return Claim(text, tuple(words), subject, frozenset(verbs), tuple(key_of(word) for word in words))
 
 
-def _verb_class(text: str, rest: str) -> str:
+def _verb_class(word: str, text: str, at: int) -> str:
     """The class of a verb; French joins its negation to it: "n'utilise plus". Go is a language, and work a place."""
-    is_place = text.lower() == "work" and not re.match(r"work (?:at|for|as|in|on|with|from)\b", rest, _I)
-    return "" if text == "Go" or is_place else _CLASS_OF.get(re.sub(r"^[nsjmt]['’]", "", text.lower()), "")
+    is_place = word.lower() == "work" and not re.match(r"work (?:at|for|as|in|on|with|from)\b", text[at:], _I)
+    is_part = (word == "call" and text[:at].endswith("-")) or (word == "last" and text[:at].endswith("the "))
+    return "" if word == "Go" or is_place or is_part else _CLASS_OF.get(re.sub(r"^[nsjmt]['’]", "", word.lower()), "")
 
 
 def key_of(word: Word) -> str:
@@ -215,15 +218,15 @@ def is_weak(word: Word) -> bool:
     return word.kind in ("word", "name") and (word.key in WEAK or is_light(word.key) or is_filler(word.key))
 
 
-def left_over(old: Claim, new: Claim, *, passive: bool = True) -> tuple[list[Word], list[Word]]:
+def left_over(old: Claim, new: Claim, *, implies: bool = True) -> tuple[list[Word], list[Word]]:
     """The words of each claim that the other lacks, and that say something of their own.
 
     A verb that only one has is implied by the words around it, and so is the kind of a thing: "the main branch".
     """
     lacking = [[word for word in claim.words if not says(other, word)] for claim, other in ((old, new), (new, old))]
-    implied = [[word for word in words if _is_implied(claim, word, passive=passive)] for claim, words in zip((old, new), lacking, strict=True)]
+    implied = [[word for word in words if _is_implied(claim, word)] for claim, words in zip((old, new), lacking, strict=True)]
     shared = [word for word in old.words if says(new, word) and not is_weak(word) and not is_kind(word.key)]
-    may_imply = len(shared) + len(old.verbs & new.verbs - {"use", "like"}) > 1
+    may_imply = implies and sum(not is_weak(word) for words in implied for word in words) < 2 and len(shared) + len(old.verbs & new.verbs - {"use", "like"}) > 1
     both = all(implied)
     one, two = (
         [word for word in words if (both and word in own) or not (is_weak(word) or (may_imply and word in own))]
@@ -232,20 +235,28 @@ def left_over(old: Claim, new: Claim, *, passive: bool = True) -> tuple[list[Wor
     return one, two
 
 
-def _is_implied(claim: Claim, word: Word, *, passive: bool) -> bool:
-    if word.kind != "word" or len(word.key) == 1 or is_kind(word.key):
+def _is_implied(claim: Claim, word: Word) -> bool:
+    """Whether a word is a verb, or says of what kind the thing beside it is."""
+    if word.kind != "word" or len(word.key) == 1:
         return word.kind == "word"
-    before, is_past = claim.text[: word.at], word.text.endswith("ed")
-    if is_past or not word.text.startswith(word.key[:-1]):
-        return passive and is_past and _BEFORE_PARTICIPLE.search(before) is not None
+    before, behind = claim.text[: word.at], claim.text[word.at + len(word.text) :]
+    if is_kind(word.key):
+        return bool(re.search(r"[\w`](?<!ing) $", before) and not _BEFORE_INFINITIVE.search(before)) or behind[:2].strip().isalpha()
+    if word.text.endswith("ed"):
+        return bool(_BEFORE_PARTICIPLE.search(before) and re.match(_BEHIND_PARTICIPLE, behind))
     is_present = _PRESENT.fullmatch(word.text) and is_known(word.key) and _BEFORE_VERB.search(before)
-    return bool(is_present or _BEFORE_INFINITIVE.search(before))
+    is_base = word.text.startswith(word.key[:-1]) and not re.match(r"-|$|[ ,.]*(?:and|or|und|et|y)\b|[,.]", behind)
+    return is_base and bool(is_present or _BEFORE_INFINITIVE.search(before))
 
 
 def agree(one: Claim, other: Claim) -> bool:
     """Whether the verbs of two claims may mean the same."""
     verbs = one.verbs | other.verbs
-    return not (one.verbs and other.verbs) or bool(one.verbs & other.verbs) or any(verbs <= each for each in _ALIKE)
+    return not (one.verbs and other.verbs) or bool(one.verbs & other.verbs) or are_alike(verbs)
+
+
+def are_alike(verbs: frozenset[str]) -> bool:
+    return any(verbs <= each for each in _ALIKE)
 
 
 def says(claim: Claim, word: Word) -> bool:

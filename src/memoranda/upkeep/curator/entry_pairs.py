@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
-from memoranda.upkeep.curator.claims import CHANGED, SAYS_NOW, Claim, agree, left_over, normal_claim, read_claim, says
+from memoranda.upkeep.curator.claims import CHANGED, SAYS_NOW, Claim, agree, are_alike, left_over, normal_claim, read_claim, says
 from memoranda.upkeep.curator.clauses import MONTH, clauses_of
 from memoranda.upkeep.curator.missing_facts import missing_facts
 from memoranda.upkeep.curator.superseded import LIMITS, NO_LONGER, WHERE, is_superseded, is_with_version
@@ -86,7 +86,8 @@ def _is_same(old: Claim, new: Claim) -> bool:
     shared = [word for word in old.words if says(new, word)]
     if any(only) or not shared:
         return False
-    if len(shared) == 1 and len(old.words) > 1 and len(new.words) > 1:
+    more = [len(claim.words) > 1 for claim in (old, new)]
+    if len(shared) == 1 and (all(more) or (any(more) and old.subject != new.subject)):
         return False
     return not _is_turned(old, new) and not _loses(old.text, new.text) and not _loses(new.text, old.text)
 
@@ -96,7 +97,7 @@ def _may_agree(old: Claim, new: Claim) -> bool:
 
 
 def _join(verbs: frozenset[str]) -> bool:
-    return verbs <= _JOINING or verbs == {"take", "require"}
+    return verbs <= _JOINING or are_alike(verbs)
 
 
 def _is_turned(old: Claim, new: Claim) -> bool:

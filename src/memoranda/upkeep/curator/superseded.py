@@ -145,6 +145,7 @@ _GIVES_VALUE = re.compile(
     r"|licensed under|in favou?r of|ist|est|es)|[:=,])(?:\s+(?:now|actually))?\s+(?:(?:the|our|my|mrs?|ms|dr|prof)\b\.?\s+)*$",
     _I,
 )
+_IN_PLACE = re.compile(r"\b(?:in|on|at)\s+(?:the\s+)?$", _I)
 _CHANGED_TO = re.compile(r"(?:\b(?:to|in favou?r of)|:)\s+(?:(?:the|our|my|mrs?|ms|dr|prof)\b\.?\s+)*$", _I)
 _BOUNDS = (
     re.compile(r"\b(?:from|after|since|at least|min(?:imum)?|check-in)\b", _I),
@@ -153,7 +154,7 @@ _BOUNDS = (
 _ARTICLES = re.compile(r"(?:an?|the)\s+$", _I)
 _VALUE_OF = re.compile(
     r"\s+(?:is (?:the|our|my|what|\w+['’]s)|as (?:the|its|their)|has it|(?:has )?replace[sd]|takes over|has taken over"
-    r"|leads|owns|runs|teaches|maintains|handles)\b",
+    r"|leads|owns|teaches|maintains|handles)\b",
     _I,
 )
 _TALK_WORDS = """
@@ -332,7 +333,7 @@ def _has_other_value(old: Claim, new: Claim) -> bool:
     """Whether both say the same in any order and wording, but for one value of an attribute that has one at a time."""
     shared = [word for word in old.words if says(new, word)]
     is_change = CHANGED in new.verbs
-    one, two = ([word for word in words if not _says_nothing(word)] for words in left_over(old, new, passive=is_change))
+    one, two = ([word for word in words if not _says_nothing(word)] for words in left_over(old, new, implies=is_change))
     if not any(word.kind == "date" for word in one):
         # The day of the change.
         two = [word for word in two if word.kind != "date"]
@@ -350,9 +351,14 @@ def _has_other_value(old: Claim, new: Claim) -> bool:
     if not (_is_one_phrase(one) and _is_value(old, one)):
         return False
     if is_change and _CHANGED_TO.search(new.text[: two[0].at]):
+        is_place = _PLACE.search(old.text[: one[0].at]) or old.verbs & {"live", "place", "run", "go", "work"}
+        if _MOVE.search(new.text) and not is_place:
+            return False
         rest = [word for word in old.words if word not in one and not says(new, word)]
         return not rest and len(shared) >= _MIN_SHARED and bool(LIMITS.search(old.text)) == bool(LIMITS.search(new.text))
     if not (_is_one_phrase(two) and _is_value(new, two)):
+        return False
+    if not is_change and len({bool(_IN_PLACE.search(c.text[: v[0].at])) for c, v in ((old, one), (new, two))}) > 1:
         return False
     about = [word for word in shared if word.kind == "word"] + sorted((old.verbs & new.verbs) - {"use"})
     names = sum(word.kind != "word" for word in shared)

@@ -49,7 +49,7 @@ _ROOT_OF = {
 }
 # What kind of thing a name or a value is.
 _KIND_WORDS = """
-account address amount app area branch brand building category channel city code country database date day deadline
+account address amount app area branch brand category channel city code country database date day deadline
 device document duration field file folder group host language length level list location machine module network number
 page period phase process program project room rule script season section server service site size software step street
 system table team threshold title tool topic town unit value variable version word zone
