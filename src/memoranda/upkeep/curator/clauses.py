@@ -294,7 +294,8 @@ def _word(match: re.Match[str], unit: str, at: int, *, language: str, starts: bo
     lower = re.sub(r"['’]s?$|(?<=[A-Z]{2})s$", "", text.replace("’", "'")).lower()
     if lower in _NUMBER_OF or (lower in _ONE and unit) or (lower == "one" and counts):
         return Word("number", _NUMBER_OF.get(lower, "1"), text, at, unit)
-    is_acronym = len(text) > 1 and text.isupper() and lower not in _EMPHASIS
+    # "Blood group A" has no article.
+    is_acronym = text.isupper() and (len(text) > 1 or (text == "A" and not starts)) and lower not in _EMPHASIS
     is_month = lower in _MONTH_OF and text[0].isupper() and not starts
     is_stop = lower in _STOP and not is_acronym and not is_month and not (language == "en" and lower in _ENGLISH_WORDS)
     if is_stop or lower.endswith("n't") or (lower in _UNITS and len(lower) == 1):
