@@ -146,7 +146,9 @@ _BEFORE_VERB = re.compile(
 )
 _BEFORE_PARTICIPLE = re.compile(r"\b(?:is|are|be|being|gets?)\s+$", _I)
 _BEHIND_PARTICIPLE = r" (?:by|with|in|on|at|as|for|to|from|through|via|under|into)\b"
-_BEFORE_INFINITIVE = re.compile(r"(?:n['’]t|\b(?:not|never|must|should|can|will|may|we|you|they|always|please))\s+$", _I)
+_BEFORE_INFINITIVE = re.compile(
+    r"(?:n['’]t|\b(?:not|never|must|should|can|will|may|we|you|they|always|please))\s+$", _I
+)
 _MIN_FORM = 5
 
 
@@ -224,9 +226,15 @@ def left_over(old: Claim, new: Claim, *, implies: bool = True) -> tuple[list[Wor
     A verb that only one has is implied by the words around it, and so is the kind of a thing: "the main branch".
     """
     lacking = [[word for word in claim.words if not says(other, word)] for claim, other in ((old, new), (new, old))]
-    implied = [[word for word in words if _is_implied(claim, word)] for claim, words in zip((old, new), lacking, strict=True)]
+    implied = [
+        [word for word in words if _is_implied(claim, word)] for claim, words in zip((old, new), lacking, strict=True)
+    ]
     shared = [word for word in old.words if says(new, word) and not is_weak(word) and not is_kind(word.key)]
-    may_imply = implies and sum(not is_weak(word) for words in implied for word in words) < 2 and len(shared) + len(old.verbs & new.verbs - {"use", "like"}) > 1
+    may_imply = (
+        implies
+        and sum(not is_weak(word) for words in implied for word in words) < 2
+        and len(shared) + len(old.verbs & new.verbs - {"use", "like"}) > 1
+    )
     both = all(implied)
     one, two = (
         [word for word in words if (both and word in own) or not (is_weak(word) or (may_imply and word in own))]
@@ -241,7 +249,10 @@ def _is_implied(claim: Claim, word: Word) -> bool:
         return word.kind == "word"
     before, behind = claim.text[: word.at], claim.text[word.at + len(word.text) :]
     if is_kind(word.key):
-        return bool(re.search(r"[\w`](?<!ing) $", before) and not _BEFORE_INFINITIVE.search(before)) or behind[:2].strip().isalpha()
+        return (
+            bool(re.search(r"[\w`](?<!ing) $", before) and not _BEFORE_INFINITIVE.search(before))
+            or behind[:2].strip().isalpha()
+        )
     if word.text.endswith("ed"):
         return bool(_BEFORE_PARTICIPLE.search(before) and re.match(_BEHIND_PARTICIPLE, behind))
     is_present = _PRESENT.fullmatch(word.text) and is_known(word.key) and _BEFORE_VERB.search(before)

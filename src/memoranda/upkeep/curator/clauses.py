@@ -245,7 +245,11 @@ def words_of(text: str, at: int = 0, *, language: str = "en", starts: bool = Tru
         behind = matches[place + 1][0] if place + 1 < len(matches) else ""
         following = behind.lower()
         # A Pixel is a phone.
-        unit = "" if (behind.istitle() and len(behind) > 1) or text[match.end() :][:1] in "'’" else _UNITS.get(following, "")
+        unit = (
+            ""
+            if (behind.istitle() and len(behind) > 1) or text[match.end() :][:1] in "'’"
+            else _UNITS.get(following, "")
+        )
         if not unit and match.lastgroup == "number" and following and _CJK.match(following):
             unit = next((_UNITS[each] for each in (following[:2], following[:1]) if each in _UNITS), "")
         position = at + match.start()

@@ -5,11 +5,21 @@ The rules prefer missing a pair to touching two entries that both hold.
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Literal
 
-from memoranda.upkeep.curator.claims import CHANGED, SAYS_NOW, Claim, agree, are_alike, left_over, normal_claim, read_claim, says
-from memoranda.upkeep.curator.clauses import MONTH, clauses_of
+from memoranda.upkeep.curator.claims import (
+    CHANGED,
+    SAYS_NOW,
+    Claim,
+    agree,
+    are_alike,
+    left_over,
+    normal_claim,
+    read_claim,
+    says,
+)
+from memoranda.upkeep.curator.clauses import MONTH, Word, clauses_of
 from memoranda.upkeep.curator.missing_facts import missing_facts
 from memoranda.upkeep.curator.superseded import LIMITS, NO_LONGER, WHERE, is_superseded, is_with_version
 
@@ -38,8 +48,10 @@ _PERSONS = re.compile(
     r"|dentist|teacher|landlord|accountant|mentor|assistant|therapist)\b",
     _I,
 )
-_DIRECTION = re.compile(
-    r"\b(?:before|after|over|than|to|into|from|vor|nach|über|avant|après|antes|después)\b|是|比|给|は|より", _I
+_ROLE = re.compile(
+    r"\b(?:of|by|before|after|over|than|not|to|into|from|on|in|with|for|vor|nach|über|von|avant|après|de|antes|después)\s+"
+    r"(?:(?:the|an?|der|dem|den|die|la|le|el)\s+)?$|是|比|给|は|より",
+    _I,
 )
 _SAYS_IS = re.compile(
     r"\b(?:is|are|was|be|by|with|for|in|on|at|using|via|ist|sind|mit|für|est|sont|avec|pour|es|son|con|para)\b|[:=,，、]",
@@ -101,22 +113,27 @@ def _join(verbs: frozenset[str]) -> bool:
 
 
 def _is_turned(old: Claim, new: Claim) -> bool:
-    """Whether the order of the words says who does what to whom, or what comes first, and is another one."""
-    one, two = _directions(old), _directions(new)
-    if any(two.get(marker, key) != key for marker, key in one.items()):
-        return True
-    is_crossed = old.keys != new.keys and old.keys[0] == new.keys[-1] and old.keys[-1] == new.keys[0]
-    return is_crossed and not (one or any(_SAYS_IS.search(claim.text) for claim in (old, new)))
+    """Whether two words have changed their roles: who does what to whom, what belongs to what, what comes first."""
+    once = {key for key in old.keys if old.keys.count(key) == new.keys.count(key) == 1}
+    places = [(old.words[old.keys.index(key)], new.words[new.keys.index(key)]) for key in once]
+    for (one, three), (two, four) in combinations(places, 2):
+        before, after = ((_role(old, one), _role(old, two)), (_role(new, three), _role(new, four)))
+        if _JOINS.search(old.text[min(one.at, two.at) : max(one.at, two.at)]):
+            continue
+        ends = [{claim.words[0], claim.words[-1]} for claim in (old, new)]
+        may_turn = one.kind == two.kind == "name" or [{one, two}, {three, four}] == ends
+        is_crossed = may_turn and not any(before) and (one.at < two.at) != (three.at < four.at)
+        if before == after[::-1] and (before != after or (is_crossed and not _SAYS_IS.search(old.text + new.text))):
+            return True
+    return False
 
 
-def _directions(claim: Claim) -> dict[str, str]:
-    """What stands behind each word that gives a direction: "before", "to"."""
-    return {
-        match[0].lower(): next(
-            (key for word, key in zip(claim.words, claim.keys, strict=True) if word.at >= match.end()), ""
-        )
-        for match in _DIRECTION.finditer(claim.text)
-    }
+def _role(claim: Claim, word: Word) -> str:
+    """What joins a word to the others: "of" also for "Ana's"."""
+    if re.match(r"['’]s\b", claim.text[word.at + len(word.text) :]) or re.search(r"['’]s?$", word.text):
+        return "of"
+    match = _ROLE.search(claim.text[: word.at])
+    return match[0].split()[0].lower() if match else ""
 
 
 def _is_contained(part: Claim, whole: Claim) -> bool:
@@ -130,8 +147,6 @@ def _is_contained(part: Claim, whole: Claim) -> bool:
     if set(whole.keys[:count]) == part.values:
         begin = part.text.rstrip(" .!。")
         is_prefix = whole.text.lower().startswith(begin.lower())
-        if _is_full_name(part, whole):
-            count, is_prefix = count + 1, False
         rest = whole.text[len(begin) :] if is_prefix else _text_behind(whole, count)
         if whole.keys[:count] != part.keys and re.match(r"\s+(?:by|von|par|por)\b", rest):
             return False
@@ -142,17 +157,6 @@ def _is_contained(part: Claim, whole: Claim) -> bool:
     return len(clauses) > 1 and any(
         clause.values == part.values and agree(part, clause) and not _loses(part.text, clause.text)
         for clause in clauses
-    )
-
-
-def _is_full_name(part: Claim, whole: Claim) -> bool:
-    """Whether the part ends with a person's first name, and the whole has the other name, too."""
-    last, added = whole.words[len(part.keys) - 1], whole.words[len(part.keys)]
-    return bool(
-        _PERSONS.search(part.text)
-        and last.kind == added.kind == "name"
-        and added.text.istitle()
-        and whole.text[last.at : added.at] == f"{last.text} "
     )
 
 
@@ -182,7 +186,11 @@ def _has_inserted(part: Claim, whole: Claim) -> bool:
             continue
         if begin and _PERSONS.fullmatch(words[begin - 1].text) and {word.kind for word in words[begin:end]} == {"name"}:
             continue
-        if _OBJECT.search(before) and end == begin + 1 and re.fullmatch(r"[a-z-]+ ", whole.text[words[begin].at : words[end].at]):
+        if (
+            _OBJECT.search(before)
+            and end == begin + 1
+            and re.fullmatch(r"[a-z-]+ ", whole.text[words[begin].at : words[end].at])
+        ):
             continue
         if _ONE_THING.search(before) and not WHERE.search(between) and not re.search(r"[^\w\s-]", between):
             continue

@@ -355,7 +355,9 @@ def _has_other_value(old: Claim, new: Claim) -> bool:
         if _MOVE.search(new.text) and not is_place:
             return False
         rest = [word for word in old.words if word not in one and not says(new, word)]
-        return not rest and len(shared) >= _MIN_SHARED and bool(LIMITS.search(old.text)) == bool(LIMITS.search(new.text))
+        return (
+            not rest and len(shared) >= _MIN_SHARED and bool(LIMITS.search(old.text)) == bool(LIMITS.search(new.text))
+        )
     if not (_is_one_phrase(two) and _is_value(new, two)):
         return False
     if not is_change and len({bool(_IN_PLACE.search(c.text[: v[0].at])) for c, v in ((old, one), (new, two))}) > 1:
