@@ -68,14 +68,6 @@ time times environment done date want wants should got
 directory folder roughly approximately
 """
 _IGNORED = frozenset(map(stem, _IGNORED_WORDS.split()))
-# What one wording has and another may do without.
-_WEAK_WORDS = """
-follow allow set keep check add put make perform entry wish format style
-stack url ip address message command version language diet place rate see shown show display
-person ensure merely suite machine box year model mean project repo situated
-cluster pipeline port amount job immer stets bitte mochte sollen chaque situe etre como mas veut faut hacen cada
-"""
-WEAK = frozenset(map(stem, _WEAK_WORDS.split()))
 _IN_PROJECT = re.compile(r"\s+(?:in|of|for) (?:this|the|our) (?:repo|repository|project|codebase)\b", _I)
 _OF_USER = re.compile(r"\s+of (?:the )?user\b(?!['’])", _I)
 _PREFACE = re.compile(
@@ -217,7 +209,7 @@ def key_of(word: Word) -> str:
 
 def is_weak(word: Word) -> bool:
     """Whether another wording may lack a word."""
-    return word.kind in ("word", "name") and (word.key in WEAK or is_light(word.key) or is_filler(word.key))
+    return word.kind in ("word", "name") and (is_light(word.key) or is_filler(word.key))
 
 
 def left_over(old: Claim, new: Claim, *, implies: bool = True) -> tuple[list[Word], list[Word]]:

@@ -89,19 +89,7 @@ _THE_REST = re.compile(
     r"\b(?:others?|rest|remaining|sonst|andere\w?|übrige\w?|autres?|demás|otr[oa]s)\b|其他|其它|其余", _I
 )
 # What stands beside a name or a number that says as much: "host poplar, port 9090" is "poplar:9090".
-_KINDS_OF_THINGS = {
-    "host",
-    "port",
-    "server",
-    "env",
-    "var",
-    "variabl",
-    "code",
-    "configur",
-    "machin",
-    "servic",
-    "serveur",
-}
+_KINDS_OF_THINGS = frozenset("host port server env var variabl code configur machin servic serveur".split())
 # In a text of so many words, one more may be left out than is replaced.
 _MANY_WORDS = 6
 

@@ -17,42 +17,22 @@ from memoranda.upkeep.curator.clauses import MONTH, Word, is_filler, words_of
 
 _I = re.IGNORECASE
 
-# Of each line one thing has one: a project has one package manager.
+# Of the words between commas one thing has one: a project has one package manager.
 _EXCLUSIVE_WORDS = """
-npm pnpm yarn bun
-pip poetry uv pipenv pdm conda
-postgresql postgres mysql sqlite mariadb mongodb oracle
-vim neovim emacs vscode helix zed sublime
-pytest unittest nose
-jest vitest mocha jasmine
-express fastify koa hapi nestjs
-flask django fastapi
-jenkins circleci travis buildkite
-black yapf autopep8
-eslint biome tslint
-bash zsh fish
-tab space
-dark light
-heroku fly render vercel netlify railway
-jira linear asana trello
-slack teams discord mattermost
-webpack vite rollup parcel
-gitlab github bitbucket
-master main trunk
-weekly daily monthly
-red green blue
-morning evening
+npm pnpm yarn bun, pip poetry uv pipenv pdm conda, postgresql postgres mysql sqlite mariadb mongodb oracle,
+vim neovim emacs vscode helix zed sublime, pytest unittest nose, jest vitest mocha jasmine,
+express fastify koa hapi nestjs, flask django fastapi, jenkins circleci travis buildkite, black yapf autopep8,
+eslint biome tslint, bash zsh fish, tab space, dark light, heroku fly render vercel netlify railway,
+jira linear asana trello, slack teams discord mattermost, webpack vite rollup parcel, gitlab github bitbucket,
+master main trunk, weekly daily monthly, red green blue, morning evening
 """
-# Of each line a newer value replaces an older one where a change is said; related words has the English ones.
-_SERIES_WORDS = """
-monday tuesday wednesday thursday friday saturday sunday
-montag dienstag mittwoch donnerstag freitag samstag sonntag
-lundi mardi mercredi jeudi vendredi samedi dimanche
-lunes martes miércoles jueves viernes sábado domingo
-"""
+# Of each line a newer value replaces an older one where a change is said.
+_SERIES_WORDS = (
+    "monday tuesday wednesday thursday friday saturday sunday", "lunes martes miércoles jueves viernes sábado domingo",
+    "montag dienstag mittwoch donnerstag freitag samstag sonntag", "lundi mardi mercredi jeudi vendredi samedi dimanche",
+)  # fmt: skip
 _SERIES = [
-    frozenset(word.key for each in line.split() for word in words_of(each, language="other"))
-    for line in _SERIES_WORDS.strip().splitlines()
+    frozenset(word.key for each in line.split() for word in words_of(each, language="other")) for line in _SERIES_WORDS
 ]
 # A person or a project has several of these at a time: "Hobby: chess".
 _LISTED_WORDS = """
@@ -61,7 +41,7 @@ fact example issue important
 """
 _LISTED = frozenset(_LISTED_WORDS.split())
 _KEYED = re.compile(r"\W*(?P<key>[^\W\d][^:.;,]{0,40}):\s+(?P<value>\S+(?:\s+\S+){0,2})")
-_EXCLUSIVE = [frozenset(map(stem, line.split())) for line in _EXCLUSIVE_WORDS.strip().splitlines()]
+_EXCLUSIVE = [frozenset(map(stem, line.split())) for line in _EXCLUSIVE_WORDS.split(",")]
 NO_LONGER = re.compile(
     r"\b(?:no longer|not? .{0,60}\b(?:any ?more|any longer)|\w+n['’]t .{0,60}\b(?:any ?more|any longer)|stopped"
     r"|gave up|quit|(?<!is )(?<!are )used to|arrêté de"
@@ -447,28 +427,16 @@ def _same_place(before: str, after: str) -> bool:
 
 
 def _replaces_word(old: Claim, new: Claim, values: tuple[Word, Word]) -> bool:
-    """Whether a newer word stands where the older one stood, and both are of one kind: days, ranks, names."""
+    """Whether a newer word stands where the older one stood: a day, or a name of a thing that has one at a time."""
     one, two = values
-    if old.verbs - _ONE_AT_A_TIME or new.verbs - _ONE_AT_A_TIME - {CHANGED}:
-        return False
-    if old.verbs - new.verbs - {"live", "place", "run", "go", "call"} and _MOVE.search(new.text):
-        return False
     before, after = _texts_before(old, new, values)
-    if not _same_place(before, after) and CHANGED not in new.verbs:
-        return False
     is_series = any({one.key, two.key} <= line for line in _SERIES)
-    if is_series and before.lower() == after.lower():
-        return True
-    if not re.search(r"\w", before) and not (
-        old.verbs & new.verbs & {"own"} or _VALUE_OF.match(old.text[len(one.text) :])
-    ):
-        # Who does something is no value of it.
+    if old.verbs - _ONE_AT_A_TIME or new.verbs - _ONE_AT_A_TIME - {CHANGED} or not re.search(r"\w", before):
         return False
-    if not old.verbs and not (_COPULA.search(before) and (_COPULA.search(after) or _LEADS.search(after))):
+    if not (_COPULA.search(before) or old.verbs - {"run"}) or not (_same_place(before, after) or CHANGED in new.verbs):
         return False
-    is_related = is_series or two.key in related_words(one.key)
-    are_names = "name" in (one.kind, two.kind) and not opposite_words(one.key) and not opposite_words(two.key)
-    return is_related or (are_names and one.text.islower() == two.text.islower())
+    are_names = "name" in (one.kind, two.kind) and one.text.islower() == two.text.islower()
+    return is_series or (are_names and not opposite_words(one.key))
 
 
 def _is_two_things(claim: Claim, value: Sequence[Word]) -> bool:

@@ -7,51 +7,51 @@ from memoranda.search.index.stemmer import stem
 
 # Words between commas mean the same in an entry.
 _SYNONYMS = """
-begin commence launch, finish complete conclude, leave depart, buy purchase acquire, repair fix mend, edit change modify
-alter adjust touch, delete erase remove, create generate, choose select pick, verify validate check test, send dispatch
-mail, receive obtain, give provide supply grant, allow permit, forbid prohibit ban, approve authorize authorise sign,
-release publish, install setup, fetch download, search query, display show, hide conceal, answer reply respond response,
-talk speak conversation, help assist support, avoid shun, enjoy love, hate dislike detest, rename retitle, close shut,
-goal aim target objective, reason cause, job occupation profession, boss supervisor manager, employee worker staff,
-colleague coworker teammate, customer client, supplier vendor, company firm business, invoice bill, price cost fee
-charge, salary wage, money cash, car vehicle automobile, bike bicycle, plane flight fly, trip journey travel, vacation
-holiday, flat apartment, autumn fall, physician doctor, medication medicine drug, pill tablet, ill sick, illness disease, glass spectacle, mother mum mom mama, father dad papa, grandmother grandma granny, grandfather grandpa
-grandad granddad, spouse partner, picture image photo photograph, movie film, sofa couch, trash garbage rubbish, phone
-telephone, web internet, wifi wireless wlan, laptop notebook, folder directory, function method, setting option config
-configuration preference, secret credential, password passphrase passcode, error bug defect, fail failure broken,
-library dependency, maintenance service, big large huge, small little tiny, short brief concise terse, quick fast rapid
-speed, slow sluggish, early ahead, late delayed overdue behind, last final, main primary principal, former previous
-prior, usual default standard, empty blank, whole entire, correct right, wrong incorrect, important essential
-vital crucial, mandatory compulsory obligatory, optional voluntary, separate distinct, weekly week, monthly month,
-daily day, yearly annual annually year, hourly hour, nightly night, indent indentation, interval frequency often,
-permission access, licence license, expire expiry expiration, renew renewal, neighbour neighbor, centre center,
-colour color, grey gray, lesson class course, pupil student, exam examination, dinner supper, lunch midday noon,
-drink beverage, address residence, weekday workday, random arbitrary, automatic auto automatically, threshold limit
-bound, minimum least lower, maximum most upper, meeting sync call, deadline due, reserve book, feed fed, freeze frozen froze, teach taught, wear wore worn, sleep slept,
-hang hung, stick stuck, draw drew drawn, grow grew grown, throw threw thrown, know knew known, sing sang sung,
-""".replace("\n", " ")
+begin commence launch, finish complete conclude, leave depart, buy purchase acquire, repair fix mend, edit change
+modify alter adjust touch, delete erase remove, create generate, choose select pick, verify validate check test, send
+dispatch mail, receive obtain, give provide supply grant, allow permit, forbid prohibit ban, approve authorize
+authorise sign, release publish, install setup, fetch download, search query, display show, hide conceal, answer reply
+respond response, talk speak conversation, help assist support, avoid shun, enjoy love, hate dislike detest, rename
+retitle, close shut, goal aim target objective, reason cause, job occupation profession, boss supervisor manager,
+employee worker staff, colleague coworker teammate, customer client, supplier vendor, company firm business, invoice
+bill, price cost fee charge, salary wage, money cash, car vehicle automobile, bike bicycle, plane flight fly, trip
+journey travel, vacation holiday, flat apartment, autumn fall, physician doctor, medication medicine drug, pill
+tablet, ill sick, illness disease, glass spectacle, mother mum mom mama, father dad papa, grandmother grandma granny,
+grandfather grandpa grandad granddad, spouse partner, picture image photo photograph, movie film, sofa couch, trash
+garbage rubbish, phone telephone, web internet, wifi wireless wlan, laptop notebook, folder directory, function
+method, setting option config configuration preference, secret credential, password passphrase passcode, error bug
+defect, fail failure broken, library dependency, maintenance service, big large huge, small little tiny, short brief
+concise terse, quick fast rapid speed, slow sluggish, early ahead, late delayed overdue behind, last final, main
+primary principal, former previous prior, usual default standard, empty blank, whole entire, correct right, wrong
+incorrect, important essential vital crucial, mandatory compulsory obligatory, optional voluntary, separate distinct,
+weekly week, monthly month, daily day, yearly annual annually year, hourly hour, nightly night, indent indentation,
+interval frequency often, permission access, licence license, expire expiry expiration, renew renewal, neighbour
+neighbor, centre center, colour color, grey gray, lesson class course, pupil student, exam examination, dinner supper,
+lunch midday noon, drink beverage, address residence, weekday workday, random arbitrary, automatic auto automatically,
+threshold limit bound, minimum least lower, maximum most upper, meeting sync call, deadline due, reserve book, feed
+fed, freeze frozen froze, teach taught, wear wore worn, sleep slept, hang hung, stick stuck, draw drew drawn, grow
+grew grown, throw threw thrown, know knew known, sing sang sung
+"""
 _LIGHT_WORDS = """
-able about accept actual actually again allow along also always any anyone anything anyway apply appropriate arrange
-around aside assign available basically be become better bring call carry case certain certainly come consider
-consist contain current currently definitely do doing done each effectively either else employ enable ensure entry
-especially even every everybody everyone everything everywhere exactly exist face fact feature find fine follow form
-found fully further generally get give go good got great have hold however include indeed instead involve item just keep
-kind let lie like likewise lot made make manner matter mean means mode much name namely need
-nice normally note now nowadays obviously offer okay own part particular perform person piece place please plus point
-possible practice preferably present presently properly provide put quite rather reach real really regard regarding
-regularly relate remain respectively result role said same say see seem serve set several should simply sit situated
-sole some somebody someone something somewhere sort spot stand stay still stick stuck stuff such suppose sure take tend
-that's there therefore thing though thus time today together try type typically up upon use usual usually various very
-want way well whatever whichever whole whoever wish within work yet you'll you're you've i'm it's there's we're they're mr mrs ms miss dr prof herr frau
+able accept actual add address again along anyone anyway appropriate arrange aside assign available basically become
+better bitte box bring cada carry certain chaque check cluster command como consider definitely diet display dr
+effectively either else employ enable ensure entry especially etre even everybody everyone everywhere exactly face
+fact faut feature find fine form format frau fully further good great hacen herr i'm immer include indeed involve it's
+item job language let lie likewise lot machine manner mas matter merely message miss mochte mode model mr mrs ms much
+nice normally nowadays obviously offer okay part particular perform piece pipeline plus point port possible practice
+preferably present prof properly quite rate rather reach regularly relate remain result role see seem serve several
+show shown simply sit situated situe sole sollen somebody someone somewhere spot stack stand stay stets stick stuck
+stuff style suite suppose sure tend that's there's they're though thus today together try typically various version
+veut we're well whatever whichever whoever year yet you'll you're you've
 """
 _ROOT_OF = {
     root: stem(words.split()[0]) for words in _SYNONYMS.split(",") for word in words.split() for root in (stem(word),)
 }
 # What kind of thing a name or a value is.
 _KIND_WORDS = """
-account address amount app area branch brand category channel city code country database date day deadline
-device document duration field file folder group host language length level list location machine module network number
-page period phase process program project room rule script season section server service site size software step street
+account address amount app area branch brand category channel city code country database date day deadline device
+document duration field file folder group host language length level list location machine module network number page
+period phase process program project room rule script season section server service site size software step street
 system table team threshold title tool topic town unit value variable version word zone
 """
 _KINDS = frozenset(map(stem, _KIND_WORDS.split()))
