@@ -120,10 +120,10 @@ _NORMAL_FORMS = [
 ]
 CHANGE = re.compile(
     r"\b(?:moved|switched|migrated|changed|to change|renamed|replaced|raised|lowered|increased|reduced|extended"
-    r"|shortened|upgraded|downgraded|bumped|relocated|transferred|lifted|handed(?! in)|succeeded|took over|rose|went (?:up|down)|in favou?r of|(?<!are )(?<!is )pushed|swapped|postponed|rescheduled|dropped|retired"
-    r"|instead|erhöht|gesenkt|gezogen|umgezogen|gewechselt|umgestiegen"
-    r"|déménagé|passée?s?"
-    r"|changé|remplacé|mudó|cambió|pasó|ahora)\b|改用|换成|搬到|改成|変更|移行|切り替え",
+    r"|shortened|upgraded|downgraded|bumped|relocated|transferred|lifted|handed(?! in)|succeeded|took over|rose"
+    r"|went (?:up|down)|in favou?r of|(?<!are )(?<!is )pushed|swapped|postponed|rescheduled|dropped|retired|instead"
+    r"|erhöht|gesenkt|gezogen|umgezogen|gewechselt|umgestiegen|déménagé|passée?s?|changé|remplacé|mudó|cambió|pasó"
+    r"|ahora)\b|改用|换成|搬到|改成|変更|移行|切り替え",
     _I,
 )
 SAYS_NOW = re.compile(
@@ -132,8 +132,8 @@ SAYS_NOW = re.compile(
 _PRESENT = re.compile(r"[a-z]{2,}[^s\W]s")
 # A verb stands behind its subject, a noun behind a determiner or a preposition.
 _BEFORE_VERB = re.compile(
-    r"(?:^|\s)(?!(?:the|an?|of|in|on|at|to|for|with|and|or|by|from|no|not|all|any|each|every|its|our|my|his|her|their)\s|\w+[a-rt-z]s\s)"
-    r"[\w'’-]*\w\s+$",
+    r"(?:^|\s)(?!(?:the|an?|of|in|on|at|to|for|with|and|or|by|from|no|not|all|any|each|every|its|our|my|his|her"
+    r"|their)\s|\w+[a-rt-z]s\s)[\w'’-]*\w\s+$",
     _I,
 )
 _BEFORE_PARTICIPLE = re.compile(r"\b(?:is|are|be|being|gets?)\s+$", _I)

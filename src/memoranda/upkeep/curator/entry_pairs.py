@@ -28,8 +28,10 @@ _I = re.IGNORECASE
 Relation = Literal["same", "contained", "contains", "superseded"]
 
 _CONTINUES = re.compile(
-    r"[ぁ-ゖ]*\s*[\d.,;:，；。、(和与及]|\s+(?:utc|gmt|cet|and|und|et|y|in|on|at|with|as|for|to|since|called|named|by|which|who|until|because|weil|under"
-    r"|through|via|everywhere|specifically|running|signed|namens|auf|bei|im|über|unter|nommée?|llamad[oa]|mit|als|seit|chez|avec|con|en|par|como|de|à|au)\b|\s+[a-z]{3,}(?:ed|ing)\s+(?:with|by|in|on|at|from|to|as|for|via|and)\b",
+    r"[ぁ-ゖ]*\s*[\d.,;:，；。、(和与及]|\s+(?:utc|gmt|cet|and|und|et|y|in|on|at|with|as|for|to|since|called|named|by|which"
+    r"|who|until|because|weil|under|through|via|everywhere|specifically|running|signed|namens|auf|bei|im|über|unter"
+    r"|nommée?|llamad[oa]|mit|als|seit|chez|avec|con|en|par|como|de|à|au)\b|\s+[a-z]{3,}(?:ed|ing)\s+(?:with|by|in|on"
+    r"|at|from|to|as|for|via|and)\b",
     _I,
 )
 # What limits a statement elsewhere, and behind a whole one only adds to it: "tea, without sugar", "until 30 September".
@@ -39,8 +41,8 @@ _ADDED = re.compile(
     _I,
 )
 _EXCEPTS = re.compile(
-    r"(?<!-)\b(?:if|when|unless|except|but|wenn|außer|si|sauf|cuando|salvo)\b"
-    r"|[,;(]\s*(?:only|nur|seulement|solo|sólo)\b|如果|除|只",
+    r"(?<!-)\b(?:if|when|unless|except|but|wenn|außer|si|sauf|cuando|salvo)\b|[,;(]\s*(?:only|nur|seulement|solo"
+    r"|sólo)\b|如果|除|只",
     _I,
 )
 _PERSONS = re.compile(
@@ -49,8 +51,8 @@ _PERSONS = re.compile(
     _I,
 )
 _ROLE = re.compile(
-    r"\b(?:of|by|before|after|over|than|not|to|into|from|on|in|with|for|vor|nach|über|von|avant|après|de|antes|después)\s+"
-    r"(?:(?:the|an?|der|dem|den|die|la|le|el)\s+)?$|是|比|给|は|より",
+    r"\b(?:of|by|before|after|over|than|not|to|into|from|on|in|with|for|vor|nach|über|von|avant|après|de|antes"
+    r"|después)\s+(?:(?:the|an?|der|dem|den|die|la|le|el)\s+)?$|是|比|给|は|より",
     _I,
 )
 _SAYS_IS = re.compile(

@@ -13,8 +13,8 @@ from memoranda.upkeep.curator.clauses import Clause, Word, clauses_of, is_among,
 
 _I = re.IGNORECASE
 _NEGATION = re.compile(
-    r"\b(?:not|no|never|none|neither|nor|without|cannot|\w+n['’]t|nicht|nichts|nie|niemals|kein\w{0,2}|ohne|ne|n['’](?=\w)"
-    r"|pas|jamais|aucune?|sans|rien|nunca|ning[uú]n\w?|sin|jamás|tampoco)\b|不|没|沒|无|無|勿|别|禁止|未|ない|ません",
+    r"\b(?:not|no|never|none|neither|nor|without|cannot|\w+n['’]t|nicht|nichts|nie|niemals|kein\w{0,2}|ohne|ne"
+    r"|n['’](?=\w)|pas|jamais|aucune?|sans|rien|nunca|ning[uú]n\w?|sin|jamás|tampoco)\b|不|没|沒|无|無|勿|别|禁止|未|ない|ません",
     _I,
 )
 # Another wording of a negation.
@@ -27,8 +27,8 @@ _DENIAL = re.compile(
 )
 _EXCEPTION = re.compile(
     r"\b(?:except(?:ing|ion)?|excluding|apart from|other than|unless|save for|besides|but not|aside from|außer"
-    r"|ausgenommen|ausnahme|abgesehen von|es sei denn|sauf|excepté|hormis|à l['’]exception|à moins|excepto|salvo|menos"
-    r"|a menos que|a excepción)\b|除了|除|例外",
+    r"|ausgenommen|ausnahme|abgesehen von|es sei denn|sauf|excepté|hormis|à l['’]exception|à moins|excepto|salvo"
+    r"|menos|a menos que|a excepción)\b|除了|除|例外",
     _I,
 )
 _KEPT_EXCEPTION = re.compile(f"{_EXCEPTION.pattern}|{_DENIAL.pattern}", _I)
@@ -69,8 +69,7 @@ _LOWER_BOUND = re.compile(
 )
 _UPPER_BOUND = re.compile(
     r"\b(?:at most|maximum|max\.?|less than|fewer than|shorter than|under|below|up to|limit\w*|no more than|or less"
-    r"|within|höchstens|maximal|weniger als|bis zu|au plus|moins d[e']|como máximo|menos de|hasta)\b"
-    r"|[≤<]|最多|不超过|以下",
+    r"|within|höchstens|maximal|weniger als|bis zu|au plus|moins d[e']|como máximo|menos de|hasta)\b|[≤<]|最多|不超过|以下",
     _I,
 )
 _STRICT_BOUNDS = (
@@ -80,8 +79,8 @@ _STRICT_BOUNDS = (
 _SCOPE_END = re.compile(r"[,;.:，。；]\s|[，。；]|\b(?:but|and|und|et|aber)\b", _I)
 _MAX_SCOPE = 5
 _DIRECTION = re.compile(
-    r"\b(?P<to>to|over|before|than|into|an|über|vor|à|sobre|a|instead|statt|rather)\b"
-    r"|\b(?P<from>from|after|under|von|nach|de|des|desde|by|par|por)\b|给|向|比",
+    r"\b(?P<to>to|over|before|than|into|an|über|vor|à|sobre|a|instead|statt|rather)\b|\b(?P<from>from|after|under|von"
+    r"|nach|de|des|desde|by|par|por)\b|给|向|比",
     _I,
 )
 _CHINESE_VALUE = re.compile(r"(?P<marker>[在由叫是给])(?P<value>[\u4e00-\u9fff]{2,4}?)(?=[，。；、,;的负\s]|$)")

@@ -44,21 +44,18 @@ _KEYED = re.compile(r"\W*(?P<key>[^\W\d][^:.;,]{0,40}):\s+(?P<value>\S+(?:\s+\S+
 _EXCLUSIVE = [frozenset(map(stem, line.split())) for line in _EXCLUSIVE_WORDS.split(",")]
 NO_LONGER = re.compile(
     r"\b(?:no longer|not? .{0,60}\b(?:any ?more|any longer)|\w+n['’]t .{0,60}\b(?:any ?more|any longer)|stopped"
-    r"|gave up|quit|(?<!is )(?<!are )used to|arrêté de"
-    r"|(?:was|were|has been|have been|got) (?:\w+ and )?(?:removed|retired|deleted|dropped|discontinued"
-    r"|decommissioned|cancell?ed|fixed|resolved|shut down)|is (?:deprecated|gone|retired)|(?:cancell?ed|dropped) the"
-    r"|got rid of|without any|unsubscribed"
-    r"|nicht mehr|kein\w* .{0,40}mehr|ne .{0,60}\bplus|n['’]\w+ plus|ya no)\b|不再",
+    r"|gave up|quit|(?<!is )(?<!are )used to|arrêté de|(?:was|were|has been|have been|got) (?:\w+ and )?(?:removed"
+    r"|retired|deleted|dropped|discontinued|decommissioned|cancell?ed|fixed|resolved|shut down)|is (?:deprecated|gone"
+    r"|retired)|(?:cancell?ed|dropped) the|got rid of|without any|unsubscribed|nicht mehr|kein\w* .{0,40}mehr"
+    r"|ne .{0,60}\bplus|n['’]\w+ plus|ya no)\b|不再",
     _I,
 )
 _OLD_VALUE = re.compile(
-    r"(?:\b|, )(?:not|without)\s+(?P<old0>[^,;.]+?)(?=[,;.]|$)"
-    r"|\b(?:instead of|rather than|forget|(?<!was )(?<!were )replac\w+|from|in place of|dropped(?! in\b)|renamed|retired|statt"
-    r"|anstatt|anstelle von|ersetzt|von|(?:mudó"
-    r"|cambió|pasó|passée?s?) de|au lieu d[e']"
-    r"|remplace|en lugar de|en vez de|reemplaza|but no longer)\s+(?P<old>(?:[^,;.]|\.(?=\w))+?)"
-    r"(?=\s+(?:to|with|by|for|in favou?r|in|auf|zu|durch|für|par|pour|por|para|but|as|a|à)\b|[,;]|\.(?!\w)|$)"
-    r"|不再使?用?(?P<old2>[^，。；]+)|代替(?P<old3>[^，。；]+)|(?P<old4>[^はがを、]+)から",
+    r"(?:\b|, )(?:not|without)\s+(?P<old0>[^,;.]+?)(?=[,;.]|$)|\b(?:instead of|rather than|forget"
+    r"|(?<!was )(?<!were )replac\w+|from|in place of|dropped(?! in\b)|renamed|retired|statt|anstatt|anstelle von"
+    r"|ersetzt|von|(?:mudó|cambió|pasó|passée?s?) de|au lieu d[e']|remplace|en lugar de|en vez de|reemplaza"
+    r"|but no longer)\s+(?P<old>(?:[^,;.]|\.(?=\w))+?)(?=\s+(?:to|with|by|for|in favou?r|in|auf|zu|durch|für|par|pour"
+    r"|por|para|but|as|a|à)\b|[,;]|\.(?!\w)|$)|不再使?用?(?P<old2>[^，。；]+)|代替(?P<old3>[^，。；]+)|(?P<old4>[^はがを、]+)から",
     _I,
 )
 _NEGATES = re.compile(r"\b(?:not|no|without|over|rather|never|\w+n['’]t|nicht|kein\w*|ohne|pas|sans|sin)\b", _I)
@@ -88,28 +85,24 @@ _ARTICLE = (
 )
 # What stands before the one value of an attribute: "the deadline is", "the build takes".
 _COPULA = re.compile(
-    rf"(?:\b(?:is|ist|est|es|beträgt|heißt|equals)|:|=|是|为|在)\s*{_NOW}{_ARTICLE}(?:an?\s+)?$"
-    rf"|\bare\s+{_NOW}(?:in|on|at)\s+$",
+    rf"(?:\b(?:is|ist|est|es|beträgt|heißt|equals)|:|=|是|为|在)\s*{_NOW}{_ARTICLE}(?:an?\s+)?$|\bare\s+{_NOW}(?:in|on"
+    rf"|at)\s+$",
     _I,
 )
 _LEADS = re.compile(
     r"\b(?:lives? in|resides? in|works? (?:at|for)|employed (?:at|by)|(?:runs?|listens?) (?:on|in|at)|(?:hosted"
-    r"|deployed"
-    r"|stored|kept|located|placed) (?:in|on|at|by|to)|(?:goes?|sent|deploys?|reports?|delivered) to|(?:owned"
-    r"|maintained|led"
-    r"|managed|handled) by|called|named|(?:written|implemented) in|(?:moved|switched|migrated|changed|renamed|pushed"
-    r"|bumped)(?: over)? to|format\w* .{0,40}\bwith"
-    r"|(?:answers?|replies|replys?|comments?|messages?|docs) in|wohnt in|lebt in|arbeitet (?:bei|für)|läuft auf"
-    r"|(?:steht|liegt) (?:in|bei)|gehe?n? an|nach|habite (?:à|en)|travaille chez|hébergée? (?:chez|sur)|vive en"
-    r"|trabaja en)"
+    r"|deployed|stored|kept|located|placed) (?:in|on|at|by|to)|(?:goes?|sent|deploys?|reports?|delivered) to|(?:owned"
+    r"|maintained|led|managed|handled) by|called|named|(?:written|implemented) in|(?:moved|switched|migrated|changed"
+    r"|renamed|pushed|bumped)(?: over)? to|format\w* .{0,40}\bwith|(?:answers?|replies|replys?|comments?|messages?"
+    r"|docs) in|wohnt in|lebt in|arbeitet (?:bei|für)|läuft auf|(?:steht|liegt) (?:in|bei)|gehe?n? an|nach"
+    r"|habite (?:à|en)|travaille chez|hébergée? (?:chez|sur)|vive en|trabaja en)"
     rf"\s+{_NOW}{_ARTICLE}$",
     _I,
 )
 _MEASURES = re.compile(
-    r"\b(?:takes?|costs?|lasts?|weighs?|ends? (?:on|in|at)|expires?(?: on| in)?|starts? (?:on|at)|begins? (?:on"
-    r"|at)|due(?: on)?"
-    r"|requires?|needs?|has|have|keeps?|pays?|dauert|kostet|endet am|beginnt um|braucht|hat|dure|coûte|a|dura"
-    r"|cuesta|tiene)"
+    r"\b(?:takes?|costs?|lasts?|weighs?|ends? (?:on|in|at)|expires?(?: on| in)?|starts? (?:on|at)|begins? (?:on|at)"
+    r"|due(?: on)?|requires?|needs?|has|have|keeps?|pays?|dauert|kostet|endet am|beginnt um|braucht|hat|dure|coûte|a"
+    r"|dura|cuesta|tiene)"
     rf"\s+{_NOW}$",
     _I,
 )
@@ -121,8 +114,9 @@ WHERE = re.compile(r"\b(?:in|for|on|at|with|für|auf|bei|mit|pour|dans|avec|en|p
 _MAX_VALUE = 3
 _MIN_SHARED = 2
 _GIVES_VALUE = re.compile(
-    r"(?:\b(?:is|it['’]s|called|named|to|but|take|uses?|has|have|goes with|by|by the name|chose|picked|(?:is|are|kept|held|lives|goes|\w+ed) (?:with|in|on|at)"
-    r"|licensed under|in favou?r of|ist|est|es)|[:=,])(?:\s+(?:now|actually))?\s+(?:(?:the|our|my|mrs?|ms|dr|prof)\b\.?\s+)*$",
+    r"(?:\b(?:is|it['’]s|called|named|to|but|take|uses?|has|have|goes with|by|by the name|chose|picked|(?:is|are|kept"
+    r"|held|lives|goes|\w+ed) (?:with|in|on|at)|licensed under|in favou?r of|ist|est|es)|[:=,])(?:\s+(?:now"
+    r"|actually))?\s+(?:(?:the|our|my|mrs?|ms|dr|prof)\b\.?\s+)*$",
     _I,
 )
 _IN_PLACE = re.compile(r"\b(?:in|on|at)\s+(?:the\s+)?$", _I)
@@ -133,8 +127,8 @@ _BOUNDS = (
 )
 _ARTICLES = re.compile(r"(?:an?|the)\s+$", _I)
 _VALUE_OF = re.compile(
-    r"\s+(?:is (?:the|our|my|what|\w+['’]s)|as (?:the|its|their)|has it|(?:has )?replace[sd]|takes over|has taken over"
-    r"|leads|owns|teaches|maintains|handles)\b",
+    r"\s+(?:is (?:the|our|my|what|\w+['’]s)|as (?:the|its|their)|has it|(?:has )?replace[sd]|takes over"
+    r"|has taken over|leads|owns|teaches|maintains|handles)\b",
     _I,
 )
 _TALK_WORDS = """
@@ -156,15 +150,14 @@ _OPENING = re.compile(r"^\W*(?:for|in|on|at|just|as|when|note)\b[^,]*,", _I)
 _AND = re.compile(r"\b(?:and|or|und|oder|et|ou|y|o)\b|[,;和]", _I)
 _PAST = re.compile(
     r"\b(?:was|were|had|did|went|flew|ran|met|bought|sold|saw|took|made|fixed|visited"
-    r"|\w{3,}(?<!need)(?<!hosted)(?<!deployed)"
-    r"(?<!stored)(?<!located)(?<!owned)(?<!managed)(?<!maintained)(?<!called)(?<!named)(?<!required)(?<!used)(?<!moved)"
-    r"(?<!switched)(?<!changed)(?<!renamed)(?<!migrated)(?<!placed)(?<!handled)(?<!employed)(?<!needed)(?<=ed))\b",
+    r"|\w{3,}(?<!need)(?<!hosted)(?<!deployed)(?<!stored)(?<!located)(?<!owned)(?<!managed)(?<!maintained)(?<!called)("
+    r"?<!named)(?<!required)(?<!used)(?<!moved)(?<!switched)(?<!changed)(?<!renamed)(?<!migrated)(?<!placed)(?<!handle"
+    r"d)(?<!employed)(?<!needed)(?<=ed))\b",
     _I,
 )
 LIMITS = re.compile(
     r"(?<!-)\b(?:if|when|unless|except|only|but|without|not|no|never|wenn|nur|außer|nicht|kein\w*|si|sauf|seulement"
-    r"|sans|cuando|solo"
-    r"|sólo|salvo|sin|while|(?:before|after|until|during)(?! (?:on )?\d{4}-))\b|如果|除|只|不|没|ない|ません",
+    r"|sans|cuando|solo|sólo|salvo|sin|while|(?:before|after|until|during)(?! (?:on )?\d{4}-))\b|如果|除|只|不|没|ない|ません",
     _I,
 )
 
