@@ -46,12 +46,14 @@ _MONTHS = (
 _MONTH_OF = {name: place for place, names in enumerate(_MONTHS, 1) for name in names.split("|")}
 MONTH = "(?:" + "|".join(sorted(_MONTH_OF, key=len, reverse=True)) + ")"
 _NUMBER_WORDS = (
-    "zero null cero zéro 零", "", "two zwei deux dos 两 二 twice zweimal", "three third drei trois tres 三 thrice dreimal",
-    "four fourth vier quatre cuatro 四", "five fifth fünf cinq cinco 五", "six sixth sechs seis 六", "seven seventh sieben sept siete 七",
-    "eight eighth acht huit ocho 八", "nine ninth neun neuf nueve 九", "ten tenth zehn dix diez 十", "eleven eleventh elf onze once",
-    "twelve twelfth zwölf douze doce dozen dutzend douzaine docena", "thirteen dreizehn treize trece",
-    "fourteen vierzehn quatorze catorce", "fifteen fünfzehn quinze quince", "sixteen sechzehn seize",
-    "seventeen siebzehn", "eighteen achtzehn", "nineteen neunzehn", "twenty zwanzig vingt veinte",
+    "zero null cero zéro 零", "", "two zwei deux dos 两 二 twice zweimal",
+    "three third drei trois tres 三 thrice dreimal", "four fourth vier quatre cuatro 四",
+    "five fifth fünf cinq cinco 五", "six sixth sechs seis 六", "seven seventh sieben sept siete 七",
+    "eight eighth acht huit ocho 八", "nine ninth neun neuf nueve 九", "ten tenth zehn dix diez 十",
+    "eleven eleventh elf onze once", "twelve twelfth zwölf douze doce dozen dutzend douzaine docena",
+    "thirteen dreizehn treize trece", "fourteen vierzehn quatorze catorce", "fifteen fünfzehn quinze quince",
+    "sixteen sechzehn seize", "seventeen siebzehn", "eighteen achtzehn", "nineteen neunzehn",
+    "twenty zwanzig vingt veinte",
 )  # fmt: skip
 _NUMBER_OF = {word: str(value) for value, words in enumerate(_NUMBER_WORDS) for word in words.split()}
 _NUMBER_OF |= {"thirty": "30", "dreißig": "30", "trente": "30", "treinta": "30", "forty": "40", "vierzig": "40"}
@@ -73,10 +75,10 @@ _UNITS = {
         "kb": "kb kilobyte kilobytes kib", "mb": "mb megabyte megabytes mib", "gb": "gb gigabyte gigabytes gib go",
         "tb": "tb terabyte terabytes tib", "percent": "% percent prozent pourcent", "euro": "€ eur euro euros 欧元",
         "dollar": "$ usd dollar dollars 美元", "pound": "£ gbp pounds",
-        "km": "km kilometer kilometers kilometre kilometres",
-        "mile": "mile miles mi", "meter": "m meter meters metre metres", "cm": "cm", "mm": "mm", "mg": "mg milligram milligrams", "mcg": "mcg µg", "ml": "ml", "bar": "bar",
-        "liter": "liter liters litre litres", "degree": "° degree degrees", "kg": "kg kilo kilos",
-        "gram": "g gram grams gramm", "celsius": "°c celsius", "pixel": "px pixel pixels", "yuan": "元 yuan",
+        "km": "km kilometer kilometers kilometre kilometres", "mile": "mile miles mi", "cm": "cm", "mm": "mm",
+        "meter": "m meter meters metre metres", "liter": "liter liters litre litres", "ml": "ml", "bar": "bar",
+        "gram": "g gram grams gramm", "kg": "kg kilo kilos", "mg": "mg milligram milligrams", "mcg": "mcg µg",
+        "celsius": "°c celsius", "degree": "° degree degrees", "pixel": "px pixel pixels", "yuan": "元 yuan",
     }.items()
     for name in names.split()
 }  # fmt: skip
@@ -160,9 +162,8 @@ _SPELLINGS = {
         "database db", "configuration config", "documentation docs doc", "deploy deployment", "production prod",
         "development dev", "javascript js", "typescript ts", "postgresql postgres", "kubernetes k8s", "repository repo",
         "environment env", "color colour", "favorite favourite", "email e-mail mail",
-        "format formatting formatter", "answer reply replies response", "short brief concise terse briefly",
-        "long lengthy", "child kid", "directly straight",
-        "apartment flat", "mother mom", "father dad", "movie film", "bicycle bike", "argument parameter param",
+        "format formatting formatter", "answer reply replies response", "directly straight",
+        "argument parameter param",
         "authentication auth", "application app", "administrator admin", "character char", "variable var",
         "message msg", "package pkg", "command cmd", "kurz kurze kurzen knapp knappe knappen",
         "court courte courts courtes bref brève brefs brèves", "corto corta cortos cortas breve breves",

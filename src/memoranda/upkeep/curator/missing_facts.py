@@ -69,7 +69,8 @@ _LOWER_BOUND = re.compile(
 )
 _UPPER_BOUND = re.compile(
     r"\b(?:at most|maximum|max\.?|less than|fewer than|shorter than|under|below|up to|limit\w*|no more than|or less"
-    r"|within|höchstens|maximal|weniger als|bis zu|au plus|moins d[e']|como máximo|menos de|hasta)\b|[≤<]|最多|不超过|以下",
+    r"|within|höchstens|maximal|weniger als|bis zu|au plus|moins d[e']|como máximo|menos de|hasta)\b|[≤<]|最多|不超过"
+    r"|以下",
     _I,
 )
 _STRICT_BOUNDS = (
@@ -84,11 +85,9 @@ _DIRECTION = re.compile(
     _I,
 )
 _CHINESE_VALUE = re.compile(r"(?P<marker>[在由叫是给])(?P<value>[\u4e00-\u9fff]{2,4}?)(?=[，。；、,;的负\s]|$)")
-_THE_REST = re.compile(
-    r"\b(?:others?|rest|remaining|sonst|andere\w?|übrige\w?|autres?|demás|otr[oa]s)\b|其他|其它|其余", _I
-)
+_THE_REST = re.compile(r"\b(?:others?|rest|remaining|sonst|andere\w?|übrig\w*|autres?|demás|otr[oa]s)\b|其[他它余]", _I)
 # What stands beside a name or a number that says as much: "host poplar, port 9090" is "poplar:9090".
-_KINDS_OF_THINGS = frozenset("host port server env var variabl code configur machin servic serveur".split())
+_KINDS_OF_THINGS = frozenset(re.split(" ", "host port server env var variabl code configur machin servic serveur"))
 # In a text of so many words, one more may be left out than is replaced.
 _MANY_WORDS = 6
 
@@ -197,10 +196,7 @@ def _misplaced(before: Sequence[Clause], after: Sequence[Clause]) -> list[str]:
                     # Other words stand for the subject.
                     continue
                 places = [clause for clause in after if is_among(word, clause.words, clause.text)]
-                is_elsewhere = places and all(
-                    _belongs_elsewhere(clause, word, mine_beside, theirs) for clause in places
-                )
-                if is_elsewhere or (len(places) == 1 and _is_crossed(places[0], own, other, word)):
+                if places and all(_belongs_elsewhere(clause, word, mine_beside, theirs) for clause in places):
                     found.append(f"{word.text} belongs to {mine_beside[0].text}")
     return found
 
@@ -287,24 +283,6 @@ def _overlap(one: Word, other: Word) -> bool:
 
 def _belongs_elsewhere(clause: Clause, word: Word, mine: Sequence[Word], theirs: Sequence[Word]) -> bool:
     return not _said_in(clause, mine) and _said_in(clause, [each for each in theirs if not _overlap(each, word)])
-
-
-def _is_crossed(clause: Clause, own: Clause, other: Clause, word: Word) -> bool:
-    """Whether "A and B have 2 and 1, respectively" gives the values in the other order than the entries do."""
-    if word.kind not in ("number", "date", "path"):
-        return False
-    rivals = [each for each in other.words if each.kind == word.kind and each.key != word.key]
-    value, rival = _position(clause, [word]), _position(clause, rivals)
-    first = _position(clause, _anchors(own, other, ("name",)))
-    second = _position(clause, _anchors(other, own, ("name",)))
-    if first is None or second is None or value is None or rival is None or max(first, second) > min(value, rival):
-        return False
-    return (first < second) != (value < rival)
-
-
-def _position(clause: Clause, words: Sequence[Word]) -> int | None:
-    """Where the first of the words stands in a clause."""
-    return next((each.at for each in clause.words if words and is_among(words[0], [each], each.text)), None)
 
 
 def _scopes(pattern: re.Pattern[str], clauses: Sequence[Clause], *, both_sides: bool) -> list[tuple[str, list[Word]]]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from memoranda.memory.curated.operations import shared_ends
-from memoranda.search.index.related_words import opposite_words, related_words
+from memoranda.search.index.related_words import opposite_words
 from memoranda.search.index.stemmer import stem
 from memoranda.upkeep.curator.claims import CHANGE, CHANGED, SAYS_NOW, Claim, agree, key_of, left_over, read_claim, says
 from memoranda.upkeep.curator.clauses import MONTH, Word, is_filler, words_of
@@ -27,12 +27,13 @@ jira linear asana trello, slack teams discord mattermost, webpack vite rollup pa
 master main trunk, weekly daily monthly, red green blue, morning evening
 """
 # Of each line a newer value replaces an older one where a change is said.
-_SERIES_WORDS = (
-    "monday tuesday wednesday thursday friday saturday sunday", "lunes martes miércoles jueves viernes sábado domingo",
-    "montag dienstag mittwoch donnerstag freitag samstag sonntag", "lundi mardi mercredi jeudi vendredi samedi dimanche",
-)  # fmt: skip
+_SERIES_WORDS = """
+monday tuesday wednesday thursday friday saturday sunday, montag dienstag mittwoch donnerstag freitag samstag sonntag,
+lundi mardi mercredi jeudi vendredi samedi dimanche, lunes martes miércoles jueves viernes sábado domingo
+"""
 _SERIES = [
-    frozenset(word.key for each in line.split() for word in words_of(each, language="other")) for line in _SERIES_WORDS
+    frozenset(word.key for each in line.split() for word in words_of(each, language="other"))
+    for line in _SERIES_WORDS.split(",")
 ]
 # A person or a project has several of these at a time: "Hobby: chess".
 _LISTED_WORDS = """
@@ -156,8 +157,8 @@ _PAST = re.compile(
     _I,
 )
 LIMITS = re.compile(
-    r"(?<!-)\b(?:if|when|unless|except|only|but|without|not|no|never|wenn|nur|außer|nicht|kein\w*|si|sauf|seulement"
-    r"|sans|cuando|solo|sólo|salvo|sin|while|(?:before|after|until|during)(?! (?:on )?\d{4}-))\b|如果|除|只|不|没|ない|ません",
+    r"(?<!-)\b(?:if|when|unless|except|only|but|without|not|no|never|wenn|nur|außer|nicht|kein\w*|si|sauf|seulement|sans"
+    r"|cuando|solo|sólo|salvo|sin|while|(?:before|after|until|during)(?! (?:on )?\d{4}-))\b|如果|除|[只不没]|ない|ません",
     _I,
 )
 
@@ -317,10 +318,17 @@ def _has_other_value(old: Claim, new: Claim) -> bool:
     is_past = _PAST.search(old.text) and not re.search(r"\b(?:is|are|got)\b", old.text)
     if not shared or not one or not two or is_past or not (is_change or agree(old, new)):
         return False
-    if _has_new_measures(old, new, one, two):
-        return True
     if len(one) == len(two) == 1 and _exclude_each_other(one[0], two[0], old) and _changes(new):
         return True
+    return _has_new_measures(old, new, one, two) or _has_new_phrase(old, new, (one, two), shared)
+
+
+def _has_new_phrase(
+    old: Claim, new: Claim, values: tuple[Sequence[Word], Sequence[Word]], shared: Sequence[Word]
+) -> bool:
+    """Whether two phrases are values of what both texts share."""
+    one, two = values
+    is_change = CHANGED in new.verbs
     if not (_is_one_phrase(one) and _is_value(old, one)):
         return False
     if is_change and _CHANGED_TO.search(new.text[: two[0].at]):

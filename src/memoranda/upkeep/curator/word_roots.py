@@ -30,7 +30,8 @@ neighbor, centre center, colour color, grey gray, lesson class course, pupil stu
 lunch midday noon, drink beverage, address residence, weekday workday, random arbitrary, automatic auto automatically,
 threshold limit bound, minimum least lower, maximum most upper, meeting sync call, deadline due, reserve book, feed
 fed, freeze frozen froze, teach taught, wear wore worn, sleep slept, hang hung, stick stuck, draw drew drawn, grow
-grew grown, throw threw thrown, know knew known, sing sang sung
+grew grown, throw threw thrown, know knew known, sing sang sung,
+child kid, long lengthy
 """
 _LIGHT_WORDS = """
 able accept actual add address again along anyone anyway appropriate arrange aside assign available basically become
