@@ -209,7 +209,7 @@ def key_of(word: Word) -> str:
 
 def is_weak(word: Word) -> bool:
     """Whether another wording may lack a word."""
-    return word.kind in ("word", "name") and (is_light(word.key) or is_filler(word.key))
+    return word.kind in ("word", "name") and word.key != "work" and (is_light(word.key) or is_filler(word.key))
 
 
 def left_over(old: Claim, new: Claim, *, implies: bool = True) -> tuple[list[Word], list[Word]]:

@@ -150,6 +150,9 @@ def _is_contained(part: Claim, whole: Claim) -> bool:
         begin = part.text.rstrip(" .!。")
         is_prefix = whole.text.lower().startswith(begin.lower())
         rest = whole.text[len(begin) :] if is_prefix else _text_behind(whole, count)
+        if _PERSONS.search(part.text) and part.words[-1].kind == "name":
+            # The other name of a person.
+            rest = re.sub(r"^ [A-Z][^\W\d_]+", "", rest)
         if whole.keys[:count] != part.keys and re.match(r"\s+(?:by|von|par|por)\b", rest):
             return False
         return _adds(rest) and not _is_limited(rest) and not _loses(part.text, whole.text)

@@ -120,7 +120,7 @@ _GIVES_VALUE = re.compile(
     r"|actually))?\s+(?:(?:the|our|my|mrs?|ms|dr|prof)\b\.?\s+)*$",
     _I,
 )
-_IN_PLACE = re.compile(r"\b(?:in|on|at)\s+(?:the\s+)?$", _I)
+_IN_PLACE = re.compile(r"\b(?:is|are)\s+(in|on|at)?\s*(?:the\s+)?$", _I)
 _CHANGED_TO = re.compile(r"(?:\b(?:to|in favou?r of)|:)\s+(?:(?:the|our|my|mrs?|ms|dr|prof)\b\.?\s+)*$", _I)
 _BOUNDS = (
     re.compile(r"\b(?:from|after|since|at least|min(?:imum)?|check-in)\b", _I),
@@ -158,7 +158,8 @@ _PAST = re.compile(
 )
 LIMITS = re.compile(
     r"(?<!-)\b(?:if|when|unless|except|only|but|without|not|no|never|wenn|nur|außer|nicht|kein\w*|si|sauf|seulement|sans"
-    r"|cuando|solo|sólo|salvo|sin|while|(?:before|after|until|during)(?! (?:on )?\d{4}-))\b|如果|除|[只不没]|ない|ません",
+    r"|cuando|solo|sólo|salvo|sin|while"
+    r"|(?:before|after|until|during)(?! (?:on )?\d{4}-))\b|如果|除|[只不没]|ない|ません",
     _I,
 )
 
@@ -341,7 +342,8 @@ def _has_new_phrase(
         )
     if not (_is_one_phrase(two) and _is_value(new, two)):
         return False
-    if not is_change and len({bool(_IN_PLACE.search(c.text[: v[0].at])) for c, v in ((old, one), (new, two))}) > 1:
+    before, after = (_IN_PLACE.search(claim.text[: each[0].at]) for claim, each in zip((old, new), values, strict=True))
+    if not is_change and before and after and bool(before[1]) != bool(after[1]):
         return False
     about = [word for word in shared if word.kind == "word"] + sorted((old.verbs & new.verbs) - {"use"})
     names = sum(word.kind != "word" for word in shared)

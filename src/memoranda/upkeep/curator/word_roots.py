@@ -7,7 +7,7 @@ from memoranda.search.index.stemmer import stem
 
 # Words between commas mean the same in an entry.
 _SYNONYMS = """
-begin commence launch, finish complete conclude, leave depart, buy purchase acquire, repair fix mend, edit change
+begin commence launch, finish complete conclude, leave depart, buy purchase acquire, repair fix, edit change
 modify alter adjust touch, delete erase remove, create generate, choose select pick, verify validate check test, send
 dispatch mail, receive obtain, give provide supply grant, allow permit, forbid prohibit ban, approve authorize
 authorise sign, release publish, install setup, fetch download, search query, display show, hide conceal, answer reply
@@ -41,9 +41,9 @@ fact faut feature find fine form format frau fully further good great hacen herr
 item job language let lie likewise lot machine manner mas matter merely message miss mochte mode model mr mrs ms much
 nice normally nowadays obviously offer okay part particular perform piece pipeline plus point port possible practice
 preferably present prof properly quite rate rather reach regularly relate remain result role see seem serve several
-show shown simply sit situated situe sole sollen somebody someone somewhere spot stack stand stay stets stick stuck
+show shown simply sit situated situe sole sollen someone somewhere spot stack stand stay stets stick stuck
 stuff style suite suppose sure tend that's there's they're though thus today together try typically various version
-veut we're well whatever whichever whoever year yet you'll you're you've
+veut we're well whatever whichever year yet you'll you're you've
 """
 _ROOT_OF = {
     root: stem(words.split()[0]) for words in _SYNONYMS.split(",") for word in words.split() for root in (stem(word),)
