@@ -63,7 +63,7 @@ _SUBJECTS = {
 }
 _SUBJECT_OF = {stem(word): name for name, words in _SUBJECTS.items() for word in words.split()}
 _IGNORED_WORDS = """
-please remember note always usually currently now really says said told prefer file jetzt ahora already still also just
+please remember note always usually currently now really says said told prefer jetzt ahora already still also just
 time times environment done date want wants should got
 directory folder roughly approximately
 """
@@ -137,7 +137,9 @@ _BEFORE_VERB = re.compile(
     _I,
 )
 _BEFORE_PARTICIPLE = re.compile(r"\b(?:is|are|be|being|gets?)\s+$", _I)
-_BEHIND_PARTICIPLE = r" (?:by|with|in|on|at|as|for|to|from|through|via|under|into)\b"
+_BEFORE_KIND = re.compile(r"(?:^|[\s-])(?!(?:the|an?|for|of|to|in|on|at|and|or|any|\w*ing) )[\w`’'./-]+ $", _I)
+_BEHIND_PARTICIPLE = re.compile(r" (?:by|with|in|on|at|as|for|to|from|through|via|under|into)\b")
+_BEHIND_NOUN = re.compile(r"-|$|[ ,.]*(?:and|or|und|et|y)\b|[,.]")
 _BEFORE_INFINITIVE = re.compile(
     r"(?:n['’]t|\b(?:not|never|must|should|can|will|may|we|you|they|always|please))\s+$", _I
 )
@@ -209,7 +211,11 @@ def key_of(word: Word) -> str:
 
 def is_weak(word: Word) -> bool:
     """Whether another wording may lack a word."""
-    return word.kind in ("word", "name") and word.key != "work" and (is_light(word.key) or is_filler(word.key))
+    return (
+        word.kind in ("word", "name")
+        and word.key not in ("work", "call")
+        and (is_light(word.key) or is_filler(word.key))
+    )
 
 
 def left_over(old: Claim, new: Claim, *, implies: bool = True) -> tuple[list[Word], list[Word]]:
@@ -217,20 +223,16 @@ def left_over(old: Claim, new: Claim, *, implies: bool = True) -> tuple[list[Wor
 
     A verb that only one has is implied by the words around it, and so is the kind of a thing: "the main branch".
     """
-    lacking = [[word for word in claim.words if not says(other, word)] for claim, other in ((old, new), (new, old))]
-    implied = [
-        [word for word in words if _is_implied(claim, word)] for claim, words in zip((old, new), lacking, strict=True)
+    lacks = [
+        (claim, [word for word in claim.words if not says(other, word)]) for claim, other in ((old, new), (new, old))
     ]
+    implied = [[word for word in words if _is_implied(claim, word)] for claim, words in lacks]
     shared = [word for word in old.words if says(new, word) and not is_weak(word) and not is_kind(word.key)]
-    may_imply = (
-        implies
-        and sum(not is_weak(word) for words in implied for word in words) < 2
-        and len(shared) + len(old.verbs & new.verbs - {"use", "like"}) > 1
-    )
-    both = all(implied)
+    is_told = len(shared) + len(old.verbs & new.verbs - {"use", "like"}) > 1
+    may_lack = implies and is_told and sum(not is_weak(word) for words in implied for word in words) < 2
     one, two = (
-        [word for word in words if (both and word in own) or not (is_weak(word) or (may_imply and word in own))]
-        for words, own in zip(lacking, implied, strict=True)
+        [word for word in words if (word in own and all(implied)) or not (is_weak(word) or (may_lack and word in own))]
+        for (_, words), own in zip(lacks, implied, strict=True)
     )
     return one, two
 
@@ -241,15 +243,12 @@ def _is_implied(claim: Claim, word: Word) -> bool:
         return word.kind == "word"
     before, behind = claim.text[: word.at], claim.text[word.at + len(word.text) :]
     if is_kind(word.key):
-        return (
-            bool(re.search(r"[\w`](?<!ing) $", before) and not _BEFORE_INFINITIVE.search(before))
-            or behind[:2].strip().isalpha()
-        )
+        return bool(_BEFORE_KIND.search(before) and not _BEFORE_INFINITIVE.search(before))
     if word.text.endswith("ed"):
-        return bool(_BEFORE_PARTICIPLE.search(before) and re.match(_BEHIND_PARTICIPLE, behind))
+        return bool(_BEFORE_PARTICIPLE.search(before) and _BEHIND_PARTICIPLE.match(behind))
     is_present = _PRESENT.fullmatch(word.text) and is_known(word.key) and _BEFORE_VERB.search(before)
-    is_base = word.text.startswith(word.key[:-1]) and not re.match(r"-|$|[ ,.]*(?:and|or|und|et|y)\b|[,.]", behind)
-    return is_base and bool(is_present or _BEFORE_INFINITIVE.search(before))
+    is_form = word.text.startswith(word.key[:-1]) and not _BEHIND_NOUN.match(behind)
+    return is_form and bool(is_present or _BEFORE_INFINITIVE.search(before))
 
 
 def agree(one: Claim, other: Claim) -> bool:
