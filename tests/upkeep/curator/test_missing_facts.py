@@ -70,3 +70,12 @@ def test_an_entry_of_which_nothing_is_left_is_missing() -> None:
 def test_what_a_name_says_as_well_is_not_missing() -> None:
     """A host and its port are one address."""
     assert missing_facts(["Staging host is poplar.", "Staging on poplar uses port 9090."], "Staging: poplar:9090") == []
+
+
+def test_a_dose_and_a_blood_group_are_values() -> None:
+    """A milligram is no gram, and a single capital is no article."""
+    dose = ["Anna takes 50 mg of sertraline.", "Anna takes it in the morning."]
+    assert missing_facts(dose, "Anna takes 50 g of sertraline in the morning.") == ["unit 50 mg"]
+    groups = ["Ida's blood group is A.", "Tom's blood group is 0."]
+    assert missing_facts(groups, "Blood groups: Ida A, Tom 0.") == []
+    assert missing_facts(groups, "Blood groups: Ida 0, Tom A.") != []

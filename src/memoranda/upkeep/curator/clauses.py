@@ -320,7 +320,7 @@ def _is_name(text: str, lower: str, key: str, *, language: str, starts: bool) ->
     bare = re.sub(r"['’]s?$", "", text)
     if len(bare) > 1 and (bare.isupper() or any(char.isdigit() for char in bare) or re.search(r"[a-z][A-Z]", bare)):
         return True
-    known = lower not in _FIRST_NAMES and (is_filler(key) or is_known(key) or is_light(key))
+    known = not (lower in _FIRST_NAMES and bare[0].isupper()) and (is_filler(key) or is_known(key) or is_light(key))
     if not bare[0].isupper():
         return language == "en" and lower.isascii() and len(lower) > 2 and not known
     # German writes every noun with a capital.

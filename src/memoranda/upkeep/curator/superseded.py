@@ -315,7 +315,8 @@ def _has_other_value(old: Claim, new: Claim) -> bool:
     is_past = _PAST.search(old.text) and not re.search(r"\b(?:is|are|got)\b", old.text)
     if not shared or not one or not two or is_past or not (is_change or agree(old, new)):
         return False
-    if bool(LIMITS.search(old.text)) != bool(LIMITS.search(new.text)) and not _OLD_VALUE.search(new.text):
+    are_names = all(word.kind in ("name", "path") for word in (*one, *two))
+    if not are_names and bool(LIMITS.search(old.text)) != bool(LIMITS.search(new.text)):
         return False
     if len(one) == len(two) == 1 and _exclude_each_other(one[0], two[0], old) and _changes(new):
         return True
