@@ -97,6 +97,7 @@ _TOKEN = re.compile(
       |\b(?:make|npm|npm\ run|yarn|pnpm|cargo|just|git|docker|uv\ run)\ \w+[-:][\w:-]*\w
       |\b[\w-]*\w(?:\.[\w-]+)*\.(?:[a-z]{{2,4}}|internal|local|example|py|js|ts|md|sh|c|h|rs|go)\b(?!\.\w)|\.[a-z]\w+\b|\b\w+_\w+\b
       |(?<![\w-])(?=[\w-]*\d)[a-z]\w*(?:-\w+)+\b)
+    |(?P<telephone>\b(?:\+\d+\ )?\d{{2,5}}(?:\ \d{{2,5}}){{2,}}\b)
     |(?P<number>(?:(?<=\s)[-−](?=\d))?[$€£]?(?<![A-Za-zÀ-ÿ0-9_])(?:v(?=\d))?\d(?:[\d.,'’]*\d)?(?![^\W\d_]{{4}})(?:(?:k|st|nd|rd|th)\b)?)
     |(?P<cjk>[\u3040-\u30ff\u3400-\u9fff]+)
     |(?P<word>[^\W_](?:[\w'’]*\w)?(?:\+\+|\#)?|[%€$£°]C?)""",
@@ -288,7 +289,7 @@ def _word(match: re.Match[str], unit: str, at: int, *, language: str, starts: bo
     kind = match.lastgroup
     if date := _date(match):
         return Word("date", date, text, at)
-    if kind in ("code", "url", "path", "address"):
+    if kind in ("code", "url", "path", "address", "telephone"):
         return Word("path", text.strip("`").rstrip("/").lower(), text, at)
     if kind == "time":
         return Word("number", _time(text), text, at)

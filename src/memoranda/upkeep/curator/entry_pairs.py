@@ -59,6 +59,8 @@ _SAYS_IS = re.compile(
     r"\b(?:is|are|was|be|by|with|for|in|on|at|using|via|ist|sind|mit|für|est|sont|avec|pour|es|son|con|para)\b|[:=,，、]",
     _I,
 )
+_BY = re.compile(r"\s+(?:\w+ed\s+)?(?:by|von|par|por)\b", _I)
+_BREAK = re.compile(r"(?<=\w)(?=[\s,;:，；。、])")
 _JOINS = re.compile(r"\b(?:and|und|et|y)\b|[,和、(]", _I)
 _LAST_PREPOSITION = re.compile(rf"{WHERE.pattern}\s+(?:(?:the|der|die|den|le|la|el)\s+)?$", _I)
 # Verbs that only join what a statement is about with what it says of it.
@@ -80,9 +82,9 @@ def relation_of(older: str, newer: str) -> Relation | None:
         return "superseded"
     if _is_same(normal_claim(older), normal_claim(newer)):
         return "same"
-    if _is_contained(old, new):
+    if _is_contained(old, new) or _begins_with(newer, older):
         return "contains"
-    return "contained" if _is_contained(new, old) else None
+    return "contained" if _is_contained(new, old) or _begins_with(older, newer) else None
 
 
 def _loses(one: str, other: str) -> bool:
@@ -153,7 +155,7 @@ def _is_contained(part: Claim, whole: Claim) -> bool:
         if _PERSONS.search(part.text) and part.words[-1].kind == "name":
             # The other name of a person.
             rest = re.sub(r"^ [A-Z][^\W\d_]+", "", rest)
-        if whole.keys[:count] != part.keys and re.match(r"\s+(?:by|von|par|por)\b", rest):
+        if whole.keys[:count] != part.keys and _BY.match(rest):
             return False
         return _adds(rest) and not _is_limited(rest) and not _loses(part.text, whole.text)
     if _has_inserted(part, whole):
@@ -163,6 +165,20 @@ def _is_contained(part: Claim, whole: Claim) -> bool:
         clause.values == part.values and agree(part, clause) and not _loses(part.text, clause.text)
         for clause in clauses
     )
+
+
+def _begins_with(whole: str, part: str) -> bool:
+    """Whether an entry begins by saying another one in other words, and adds to it."""
+    said, everything = normal_claim(part), normal_claim(whole)
+    if len(said.words) >= len(everything.words) or left_over(said, everything)[0]:
+        return False
+    for end in (match.start() for match in _BREAK.finditer(whole)):
+        begin, rest = whole[:end], whole[end:]
+        if bool(LIMITS.search(begin)) != bool(LIMITS.search(part)) or _BY.match(rest):
+            continue
+        if _adds(rest) and not _is_limited(rest) and _is_same(said, normal_claim(begin)):
+            return True
+    return False
 
 
 def _is_limited(rest: str) -> bool:

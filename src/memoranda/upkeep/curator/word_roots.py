@@ -38,7 +38,7 @@ able accept actual add address again along anyone anyway appropriate arrange asi
 better bitte box bring cada carry certain chaque check cluster command como consider definitely diet display dr
 effectively either else employ enable ensure entry especially etre even everybody everyone everywhere exactly face
 fact faut feature find fine form format frau fully further good great hacen herr i'm immer include indeed involve it's
-item job language let lie likewise lot machine manner mas matter merely message miss mochte mode model mr mrs ms much
+item job language let lie likewise lot machine manner mas matter merely message miss mochte mode model much
 nice normally nowadays obviously offer okay part particular perform piece pipeline plus point port possible practice
 preferably present prof properly quite rate rather reach regularly relate remain result role see seem serve several
 show shown simply sit situated situe sole sollen someone somewhere spot stack stand stay stets stick stuck
