@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from memoranda.api.memory import open_memory
 from memoranda.cli.main import command
+from memoranda.errors import CorruptStoreError
 from memoranda.memory.record import checksums
 from memoranda.memory.record.checksums import COVERED, is_damaged, mark_damaged
 from memoranda.memory.record.message_rows import DAMAGED
@@ -337,3 +338,15 @@ def test_the_checksums_of_stored_messages_never_change(store: SessionStore, path
     )  # fmt: skip
     rows = ask(path, "SELECT checksum FROM messages ORDER BY id")
     assert [row["checksum"] for row in rows] == [-527597540, 1752859663]
+
+
+def test_a_schema_that_is_no_text_is_damage(path: Path) -> None:
+    """Python cannot read SQLite's message about it, which quotes the bytes."""
+    open_store(path).close()
+    content = bytearray(path.read_bytes())
+    place = content.index(b"tablemessages") + len(b"table")
+    content[place] = 0x86
+    content[content.index(b"CREATE TABLE", place)] = 0x00
+    path.write_bytes(content)
+    with pytest.raises(CorruptStoreError, match="damaged"):
+        open_store(path)

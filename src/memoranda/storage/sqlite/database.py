@@ -32,7 +32,7 @@ from memoranda.storage.connection import Connection as AnyConnection
 from memoranda.storage.files.fork_lock import leave_to_parent, renew_in_child
 from memoranda.storage.fork_safety import file_identity
 from memoranda.storage.orphaned_wal import refuse_missing_main_file, replaced_error
-from memoranda.storage.sqlite.error_mapping import encoding_error, is_contention, storage_error
+from memoranda.storage.sqlite.error_mapping import damage_error, encoding_error, is_contention, storage_error
 from memoranda.storage.sqlite.write_ahead_log import (
     LOG_KEPT,
     WalCheckpointer,
@@ -417,6 +417,9 @@ class Database:
             yield
         except sqlite3.Error as error:
             raise storage_error(error, self.path, self._wait) from error
+        except UnicodeDecodeError as error:
+            # SQLite's message about a damaged schema quotes it, and then Python cannot read the message.
+            raise damage_error(self.path, "its schema is not text") from error
         except UnicodeEncodeError as error:
             raise encoding_error(error) from error
 

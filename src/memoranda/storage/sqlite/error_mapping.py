@@ -34,15 +34,19 @@ def storage_error(error: sqlite3.Error, path: Path, wait: float) -> StorageError
     if is_contention(error):
         return LockTimeoutError(f"Another process has kept {path} locked for {wait:g} s. Nothing was written.")
     if code in _DAMAGE:
-        return CorruptStoreError(
-            f"{path} is damaged or not a database ({error}). It was not changed. "
-            "'memoranda doctor' says how to save its content."
-        )
+        return damage_error(path, str(error))
     if code == sqlite3.SQLITE_FULL:
         return StorageError(f"The disk is full: nothing was written to {path}.")
     if extended == sqlite3.SQLITE_READONLY_DBMOVED:
         return StorageError(f"{path} was moved or replaced while it was open. Nothing was written; open it again.")
     return StorageError(f"{path} cannot be used: {error}.")
+
+
+def damage_error(path: Path, reason: str) -> CorruptStoreError:
+    return CorruptStoreError(
+        f"{path} is damaged or not a database ({reason}). It was not changed. "
+        "'memoranda doctor' says how to save its content."
+    )
 
 
 def missing_locks(path: Path) -> NoLocksError | None:
