@@ -50,6 +50,7 @@ def test_a_prompt_may_name_the_work_to_continue(prompt: str) -> None:
         "What did he do yesterday?",
         "Continue the last paragraph",
         "go on, tell me more about closures",
+        "Our import workers hang about once a day. Where do I start?",
         "昨天股市继续下跌吗？",
     ],
 )
