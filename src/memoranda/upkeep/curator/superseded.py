@@ -79,6 +79,8 @@ _GONE = re.compile(
     _I,
 )
 _ONE_AT_A_TIME = frozenset(("live", "work", "run", "place", "go", "own", "call", "end", "start", "meet", "report"))
+# Verbs that give a thing its value, each as well as another.
+_GIVES = frozenset(("use", "call", "take", "go", "work", "require"))
 _NOW = r"(?:(?:now|jetzt|ahora|maintenant)\s+)?"
 _ARTICLE = (
     r"(?:(?:the|team|in|on|at|by|to|auf|bei|um|am|chez|en|à|der|die|le|la|les|el|los|las|host|server|port|room|branch"
@@ -312,8 +314,15 @@ def _has_other_value(old: Claim, new: Claim) -> bool:
         # The newer one names the old value, too.
         one = [word for word in shared if word.kind in ("name", "path") and _is_value(old, [word])]
         shared = [word for word in shared if word not in one]
-    is_past = _PAST.search(old.text) and not re.search(r"\b(?:is|are|got)\b", old.text)
-    if not shared or not one or not two or is_past or not (is_change or agree(old, new)):
+    past = [match for match in _PAST.finditer(old.text) if stem(match[0].lower()) not in _TALK]
+    is_past = past and not re.search(r"\b(?:is|are|got)\b", old.text)
+    if (
+        not shared
+        or not one
+        or not two
+        or is_past
+        or not (is_change or agree(old, new) or old.verbs | new.verbs <= _GIVES)
+    ):
         return False
     are_names = all(word.kind in ("name", "path") for word in (*one, *two))
     if not are_names and bool(LIMITS.search(old.text)) != bool(LIMITS.search(new.text)):
@@ -328,12 +337,15 @@ def _has_new_phrase(old: Claim, new: Claim, one: Sequence[Word], two: Sequence[W
     is_change = CHANGED in new.verbs
     if not (_is_one_phrase(one) and _is_value(old, one)):
         return False
-    if is_change and _CHANGED_TO.search(new.text[: two[0].at]):
-        is_place = _PLACE.search(old.text[: one[0].at]) or old.verbs & {"live", "place", "run", "go", "work"}
-        if _MOVE.search(new.text) and not is_place:
-            return False
-        rest = [word for word in old.words if word not in one and not says(new, word)]
-        return not rest and len(shared) >= _MIN_SHARED
+    rest = [word for word in old.words if word not in one and not says(new, word)]
+    is_place = _PLACE.search(old.text[: one[0].at]) or old.verbs & {"live", "place", "run", "go", "work"}
+    if (
+        is_change
+        and _CHANGED_TO.search(new.text[: two[0].at])
+        and not rest
+        and (is_place or not _MOVE.search(new.text))
+    ):
+        return len(shared) >= _MIN_SHARED
     if not (_is_one_phrase(two) and _is_value(new, two)):
         return False
     if not is_change and not _same_place(*_texts_before(old, new, (one[0], two[0]))):
