@@ -462,7 +462,8 @@ def _is_single_valued(
 ) -> bool:
     """Whether the words before the value lead to the one value of an attribute."""
     before, after = _texts_before(old, new, values)
-    if not _same_place(before, after) and CHANGED not in new.verbs:
+    are_paths = all("/" in value.key for value in values)
+    if not (are_paths or _same_place(before, after)) and CHANGED not in new.verbs:
         return False
     is_number = values[0].kind == "number"
     is_thing = re.match(r"\W*(?:the|our|my|der|die|das|le|la|el)\b", old.text, _I)
