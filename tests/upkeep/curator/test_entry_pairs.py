@@ -191,3 +191,19 @@ def test_a_name_and_an_adjective_add_to_an_entry() -> None:
     """The person's name behind what a person is, and what a thing is like."""
     assert relation_of("User's brother is a cook.", "User's brother Emil is a cook at a hotel.") == "contains"
     assert relation_of("The stall sells honey.", "The stall sells organic honey, in jars of 500 g.") == "contains"
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "relation"),
+    [
+        ("Marta handles the payroll", "Payroll is handled by Marta, and Olu has the keys of her office", "contains"),
+        ("Marta handles the payroll", "Payroll is handled by Olu, and Marta has the keys of his office", None),
+        ("Reply in English.", "Reply in English only when asked in English.", None),
+        ("The phone number is 0171 555 0134", "The phone number is 0171 555 0178", "superseded"),
+        ("The key for Ms. Okafor is number 17", "The key for Mr. Okafor is number 71", None),
+    ],
+    ids=["passive", "another person", "limited", "telephone", "title"],
+)
+def test_an_entry_may_begin_with_another_one_in_other_words(older: str, newer: str, relation: str | None) -> None:
+    """Not where what follows limits it; a telephone number is one value, and a title belongs to a name."""
+    assert relation_of(older, newer) == relation
