@@ -107,30 +107,21 @@ def undo(store: MemoryStore, number: int | None, origin: Origin) -> MemoryReceip
     """Undo one change (by default the latest that was not undone), as a new change of its own.
 
     Changes that were made together are undone together, with the notes that they made. Other entries may have changed
-    since; only the entries that the change wrote must still exist. A change whose text was forgotten stays.
+    since; only the entries that the change wrote must still exist. A change whose text was forgotten is refused.
     """
     changes = [change for change in log(store) if number is not None or store.settings.enabled(change.target)]
-    forgotten = {_group(change) for change in changes if has_forgotten_text(change)}
-    change = find_undoable(
-        changes,
-        number,
-        lambda change: bool(change.edits) and change.action != "found" and _group(change) not in forgotten,
-    )
+    change = find_undoable(changes, number, lambda change: bool(change.edits) and change.action != "found")
     if change is None:
-        named = next((change for change in changes if change.number == number), None)
-        target = named.target if named else "memory"
-        if forgotten if named is None else _group(named) in forgotten:
-            return refusals.forgotten_since(target, number)
+        target: Target = next((change.target for change in changes if change.number == number), "memory")
         return refusals.nothing_to_undo(target, number)
+    if any(has_forgotten_text(each) for each in changes if _group(each) == _group(change)):
+        return refusals.forgotten_since(change.target, change.number)
     undone = undone_numbers(changes)
     together = [each for each in changes if _group(each) == _group(change) and each.number not in undone]
     outcome = store.commit_all([_undo_request(each, origin) for each in reversed(together)])
     if isinstance(outcome, MemoryRefusal):
         return outcome
-    messages = [receipt.message for receipt in reversed(outcome)]
-    if number is None and max(forgotten, default=0) > change.number:
-        messages.append(f"Change {max(forgotten)} stays, because a text of it was forgotten.")
-    return replace(outcome[-1], message=" ".join(messages))
+    return replace(outcome[-1], message=" ".join(receipt.message for receipt in reversed(outcome)))
 
 
 def has_forgotten_text(change: MemoryChange) -> bool:

@@ -141,9 +141,11 @@ def proposal_outdated(target: Target, proposal: str) -> MemoryRefusal:
     )
 
 
-def forgotten_since(target: Target, number: int | None) -> MemoryRefusal:
-    which = "The changes that are left" if number is None else f"Change {number}"
-    message = f"{which} cannot be undone, because the text was forgotten. Nothing was written."
+def forgotten_since(target: Target, number: int) -> MemoryRefusal:
+    message = (
+        f"Change {number} cannot be undone, because its text was forgotten. Nothing was written. "
+        "'memoranda memory undo NUMBER' undoes an earlier change."
+    )
     return MemoryRefusal(target, "conflict", message)
 
 
