@@ -14,7 +14,7 @@ PROMPTS = [line for path in FILES for line in path.read_text("utf-8").splitlines
 
 
 def test_prompts_that_ask_to_continue_are_recognised() -> None:
-    """In nine languages: at least 98 of 100 of those that the rules were written or learned from."""
+    """In ten languages: at least 98 of 100 of those that the rules were written or learned from."""
     asking = [line[2:] for line in PROMPTS if line.startswith("+ ")]
     assert len([prompt for prompt in asking if asks_to_continue(prompt)]) >= 0.98 * len(asking)
 
