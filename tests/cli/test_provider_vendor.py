@@ -74,8 +74,10 @@ def test_setup_says_what_is_wrong_and_how_to_correct_it(terminal: Terminal, doub
     assert "memoranda provider setup acme" in failed["error"]
     assert "wrong-key-0815" not in str(failed)
     assert "wrong-key-0815" in os.environ["ACME_API_KEY"]
+    assert "401" in terminal.json("provider", "status")["last_call_failed"]
     fixed = set_up(terminal, double)["test"]
     assert fixed == {"ok": True, "answer": "Acme 1.0 answered."}
+    assert terminal.json("provider", "status")["last_call_failed"] is None
 
 
 def test_setup_says_what_to_check_if_nothing_listens(terminal: Terminal, double: AcmeDouble) -> None:
@@ -115,6 +117,7 @@ def test_the_test_names_the_reason_of_a_failure(terminal: Terminal, double: Acme
     assert "FAILED  its service answers a test call" in report
     assert report.count("The credentials were refused") == 1
     assert "turn" not in report and "recall" not in report
+    assert "401" in terminal.json("provider", "status")["last_call_failed"]
 
 
 @pytest.mark.slow

@@ -61,6 +61,7 @@ class CircuitBreaker:
         self._clock = clock
         self._lock = ForkLock()
         self._failures = 0
+        self._last_error = ""
         self._open_until = 0.0
         self._probing = False
 
@@ -70,22 +71,24 @@ class CircuitBreaker:
             seconds = max(0.0, self._open_until - self._clock())
             if self._open_until and (self._probing or seconds):
                 raise TemporaryProviderError(
-                    f"{service} keeps failing, and is asked again in {seconds:.0f} seconds.", seconds
+                    f"{service} keeps failing, and is asked again in {seconds:.0f} seconds: {self._last_error}", seconds
                 )
             self._probing = bool(self._open_until)
         try:
             result = call()
         except BaseException as error:
-            self._count_failure(error.retry_after if isinstance(error, TemporaryProviderError) else None)
+            self._count_failure(error)
             raise
         with self._lock:
             self._failures, self._open_until, self._probing = 0, 0.0, False
         return result
 
-    def _count_failure(self, retry_after: float | None) -> None:
+    def _count_failure(self, error: BaseException) -> None:
         """Count a failure; a service that says how long to wait opens the breaker for that long at once."""
+        retry_after = error.retry_after if isinstance(error, TemporaryProviderError) else None
         with self._lock:
             self._failures += 1
+            self._last_error = str(error)
             if self._probing or self._failures >= self._max_failures or retry_after:
                 self._open_until = self._clock() + max(self._open_seconds, retry_after or 0.0)
             self._probing = False

@@ -304,8 +304,8 @@ def _test_provider(home: Home, name: str) -> CommandOutput:
                 leftovers += _forget_turn(provider, service)
         steps.step("shuts down", manager.shutdown_all)
         service.close()
-        health = manager.status().health
-    write_status(home.root, name, health)
+        health, called = manager.status().health, service.health.snapshot()
+    write_status(home.root, name, health if called.healthy else called)
     return _report(steps, health.phase, health.last_error, leftovers)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from memoranda.errors import ProviderError
 from memoranda.external.guarded_call import GuardedProvider
-from memoranda.external.health import HealthTracker
+from memoranda.external.health import HealthTracker, write_status
 from memoranda.external.loading.discovery import find_by_name
 from memoranda.external.loading.loader import inspect_provider
 from memoranda.external.loading.setup import read_settings
@@ -20,19 +20,23 @@ TEST_SECONDS = 60.0
 
 
 class StartedProvider:
-    """Calls hooks of a started provider under deadlines; whatever goes wrong becomes a ProviderError."""
+    """Calls hooks of a started provider under deadlines; whatever goes wrong becomes a ProviderError.
+
+    `health` has their failures.
+    """
 
     def __init__(self, home: Home, name: str, provider: MemoryProvider) -> None:
-        self._calls = GuardedProvider(provider, name, HealthTracker(), Redactor(config.known_secrets(home)))
+        self.health = HealthTracker()
+        self._calls = GuardedProvider(provider, name, self.health, Redactor(config.known_secrets(home)))
 
     def call(self, hook: str, args: Mapping[str, Any], seconds: float, **facts: Any) -> Any:
         # Not `call`, which also logs a failure: the command reports it.
         pending = self._calls.start(hook, args, facts)
         result = None if pending is None else pending.wait(seconds)
-        if result is None:
-            raise ProviderError(f"No answer within {seconds:g} s.")
-        if not result.ok:
-            raise ProviderError(result.error)
+        error = f"No answer within {seconds:g} s." if result is None else result.error
+        if result is None or error:
+            self.health.record_failure(hook, error)
+            raise ProviderError(error)
         return result.value
 
     def close(self) -> None:
@@ -81,8 +85,14 @@ def load_provider(home: Home, name: str) -> MemoryProvider:
 
 
 def call_service(home: Home, name: str, provider: MemoryProvider) -> str:
-    """What the provider's service answers to a test call; empty if it has none. Raises ProviderError."""
+    """What the provider's service answers to a test call; empty if it has none. Raises ProviderError.
+
+    The outcome replaces the health of the last session, which had other settings.
+    """
     if not has_own(provider, "test_connection"):
         return ""
     with start_provider(home, name, provider) as started:
-        return str(started.call("test_connection", {}, TEST_SECONDS) or "")
+        try:
+            return str(started.call("test_connection", {}, TEST_SECONDS) or "")
+        finally:
+            write_status(home.root, name, started.health.snapshot())
