@@ -1,5 +1,6 @@
 """Facts are kept once, with their provenance, trust and entities, by any number of processes."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -7,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from memoranda.external.holographic.fact_store import FactError, FactStore, Provenance, read_state
+from memoranda.external.holographic.provider import HolographicProvider
 from memoranda.external.holographic.retrieval import FactFilter, Retriever
 from memoranda.external.holographic.shared_facts import cache_path
+from memoranda.external.holographic.user_facts import delete_cache, sweep_caches
+from tests.forked import Forked, Say, forking
 from tests.timing import GIVE_UP
 
 from .conftest import Clock, opened
@@ -134,6 +138,42 @@ def test_several_processes_write_one_store(home: Path) -> None:
         texts = [fact.content for fact in store.list_facts(limit=500)]
         assert len(Retriever(store).probe("Atlas", FactFilter(limit=500))) == 75
     assert len(texts) == len(set(texts)) == 75
+
+
+@forking
+def test_first_sessions_that_start_at_once_find_their_facts(home: Path) -> None:
+    """None deletes the cache that another one is creating."""
+
+    def start(say: Say) -> None:
+        provider = HolographicProvider()
+        provider.initialize("s1", hermes_home=str(home))
+        provider.on_memory_write("add", "memory", f"Ana saw {os.getpid()} birds")
+        say(provider.prefetch(f"Who saw {os.getpid()} birds?").encode())
+        provider.shutdown()
+
+    sessions = [Forked(start) for _ in range(6)]
+    assert [b"Ana saw" in session.rest() for session in sessions] == [True] * 6
+    with opened(home) as store:
+        assert len(store.list_facts()) == 6
+
+
+def test_a_session_that_starts_leaves_a_new_cache_to_its_creator(home: Path) -> None:
+    """Whether it has its tables already or not."""
+    path = cache_path(home, "ben")
+    with opened(home, "ada") as store:
+        path.touch()
+        sweep_caches(home)
+        assert path.exists()
+        assert store.add("Ana lives in Berlin")[1]
+
+
+def test_a_cache_that_is_deleted_while_it_is_open_is_filled_again(home: Path) -> None:
+    """Another session deletes it after facts were removed on another machine."""
+    with opened(home) as store:
+        store.add("Ana lives in Berlin")
+        delete_cache(cache_path(home, ""))
+        store.refresh()
+        assert [fact.content for fact in store.list_facts()] == ["Ana lives in Berlin"]
 
 
 def test_a_damaged_cache_is_filled_again(home: Path) -> None:

@@ -179,6 +179,10 @@ class FactStore:
 
     def refresh(self) -> None:
         """Let the cache take over what has changed in the rows."""
+        if not self.database.path.exists():
+            # Another process has deleted it, because facts were removed elsewhere.
+            self.database.close()
+            self.database = self._open_cache(self.database.path)
         if self.database.read_only or self._is_current():
             return
         # No other process or thread of this machine fills the cache meanwhile.

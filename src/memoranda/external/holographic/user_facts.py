@@ -35,7 +35,8 @@ _COLUMNS = (*TEXTS, *NUMBERS)
 def sweep_caches(home: Path, server_url: str = "") -> None:
     """Delete the caches of users who were forgotten, or lost facts, elsewhere; at most every ten minutes.
 
-    A user who never comes back would otherwise leave the text of removed facts on this machine.
+    A user who never comes back would otherwise leave the text of removed facts on this machine. A cache without facts
+    is one that another process is creating.
     """
     now = time.monotonic()
     if now < _swept.get((home, server_url), 0.0):
@@ -43,9 +44,12 @@ def sweep_caches(home: Path, server_url: str = "") -> None:
     _swept[home, server_url] = now + _SWEEP_SECONDS
     caches = {user_of(path): path for path in sorted((home / CACHE).glob("holographic*.db"))[:_MAX_SWEPT]}
     known = {user: path for user, path in caches.items() if user is not None}
+    # Read before the rows, so that what is added meanwhile does not make a cache look outdated.
+    revisions = {user: _state_of(path)[0] for user, path in known.items()}
     removals = last_removals(home, list(known), server_url) if known else {}
     for user, path in known.items():
-        if (user not in removals or _state_of(path)[0] < removals[user]) and (server_url or not lost_store(home, path)):
+        outdated = revisions[user] and (user not in removals or revisions[user] < removals[user])
+        if outdated and (server_url or not lost_store(home, path)):
             delete_cache(path)
 
 
@@ -69,12 +73,14 @@ def user_of(path: Path) -> str | None:
 
 
 def _state_of(path: Path) -> tuple[int, str]:
-    """The last change that a cache has, and of which store; 0 and "" if that cannot be read."""
+    """The last change that a cache has, and of which store; 0 and "" for a new one, -1 and "" for a damaged one."""
     try:
         with closing(sqlite3.connect(path, timeout=1.0)) as connection:
             return read_state(connection)
-    except sqlite3.Error:
+    except sqlite3.OperationalError:
         return 0, ""
+    except sqlite3.Error:
+        return -1, ""
 
 
 @contextmanager
