@@ -112,3 +112,15 @@ def test_reading_a_database_that_this_process_has_open_keeps_its_locks(tmp_path:
         with open_database(file) as connection:
             assert tables(connection) == {"notes": {"text"}}
         assert not databases.problems()
+
+
+def test_a_log_that_links_out_of_the_folder_is_not_read(tmp_path: Path, running: sqlite3.Connection) -> None:
+    """Someone else may have written the folder; the log of a new database contains all of it."""
+    shared = tmp_path / "shared" / "a.db"
+    shared.parent.mkdir()
+    with closing(sqlite3.connect(shared)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+    running.execute("VACUUM")
+    shared.with_name("a.db-wal").symlink_to(_file(tmp_path).with_name("a.db-wal"))
+    with pytest.raises(OSError, match="leads out of its folder"), open_database(shared):
+        pass

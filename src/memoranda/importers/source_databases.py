@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from memoranda.importers.reader_protocol import ImportItem, ReadEvent
-from memoranda.importers.source_files import find_files, item_at, open_source
+from memoranda.importers.source_files import find_files, item_at, leads_out, open_source
 
 _BUSY_TIMEOUT = 5.0
 _WRITE_VERSION = 18
@@ -53,7 +53,10 @@ def open_database(file: Path, invalid_text: str = "backslashreplace") -> Iterato
 
     `invalid_text` is the error handler of `bytes.decode` for text that is not UTF-8, which must not stop the reading.
     """
-    in_use = all(file.with_name(f"{file.name}{suffix}").exists() for suffix in ("-wal", "-shm"))
+    beside = [file.with_name(f"{file.name}{suffix}") for suffix in ("-wal", "-shm")]
+    if any(leads_out(path.absolute(), file.absolute().parent) for path in beside):
+        raise OSError("its log is a link that leads out of its folder")
+    in_use = all(path.exists() for path in beside)
     # This process may have a file in use open: reading its header here would release the locks on it.
     has_log = in_use or _says_it_has_log(file)
     try:
