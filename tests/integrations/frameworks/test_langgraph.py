@@ -18,6 +18,7 @@ from langgraph.store.memory import InMemoryStore
 
 from memoranda.integrations.frameworks.langchain_history import MemorandaChatHistory
 from memoranda.integrations.frameworks.langgraph import MemorandaStore
+from tests.docs.pages import ROOT
 
 
 def _fill(store: Any) -> None:
@@ -60,6 +61,15 @@ def test_the_store_answers_as_the_vendors_own_does(memory: memoranda.Memory) -> 
     for store in (ours, theirs):
         with pytest.raises(InvalidNamespaceError):
             store.put((), "k", {"a": 1})
+
+
+@pytest.mark.parametrize("name", ["SqliteStore", "AsyncSqliteStore"])
+def test_the_page_names_what_only_the_vendors_own_store_has(name: str) -> None:
+    """Each of its public names that ours does not have."""
+    theirs = getattr(pytest.importorskip("langgraph.store.sqlite"), name)
+    missing = {member for member in set(dir(theirs)) - set(dir(MemorandaStore)) if member[0] != "_"}
+    page = (ROOT / "docs" / "how-to" / "use-with-langgraph.md").read_text("utf-8")
+    assert missing and [member for member in sorted(missing) if f"`{member}`" not in page] == []
 
 
 def test_the_store_finds_by_words_and_keeps_a_history(memory: memoranda.Memory) -> None:
