@@ -19,6 +19,7 @@ from memoranda.importers.reader_protocol import (
 from memoranda.importers.summary import ImportSummary
 from memoranda.memory.record.scope import Scope
 from memoranda.storage.home_database import FILE_NAME
+from memoranda.storage.sqlite.database import Database
 from memoranda.support import home as support_home
 from memoranda.upkeep.doctor import accept_store
 from tests.importers.import_home import Home, ListReader
@@ -53,6 +54,22 @@ def test_a_session_is_imported_with_all_its_fields(home: Home) -> None:
         ("hello", 100.0, "1"), ("again", 101.5, "2")
     ]  # fmt: skip
     assert (summary.count("new"), summary.messages) == (1, 2)
+
+
+def test_a_new_session_is_two_commits_of_the_record(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is created with its title and its end in one, and its messages are the other: each waits for the disk."""
+    commits: list[str] = []
+    commit = Database.commit
+
+    def counted(database: Database, *rest: Any) -> None:
+        commits.append(database.path.name)
+        commit(database, *rest)
+
+    monkeypatch.setattr(Database, "commit", counted)
+    home.take(ListReader(ImportedConversation("abc", "Fixing it"), said("1")))
+    row = home.everything()["recited-abc"]
+    assert (row["title"], row["ended_at"], row["end_reason"]) == ("Fixing it", 100.0, "imported")
+    assert commits.count("state.db") == 2
 
 
 def test_a_preview_writes_nothing_at_all(tmp_path: Path) -> None:

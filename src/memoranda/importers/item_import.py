@@ -173,7 +173,9 @@ class ItemImport:
             self._summary.add_problem(self._item, problem)
             return
         batch = self._batches[self._current]
-        message = _without_own_tool_result(imported.message)
+        message = imported.message
+        if message.get("role") == "tool":
+            message = _without_own_tool_result(message)
         timestamp = parse_timestamp(message.get("timestamp"))
         # Without a timestamp, a message gets the time of the one before it, or the file's modification time.
         batch.latest_timestamp = (
@@ -331,13 +333,13 @@ class ItemImport:
 
 
 def _without_own_tool_result(message: dict[str, Any]) -> dict[str, Any]:
-    """Replace the result of one of our own tools with its length; return other messages unchanged.
+    """Replace the result of one of our own tools with its length; return other results unchanged.
 
     The results quote the memory. If they were imported, a search would find them instead of what they quote, under
     another conversation and date, and every search would add a hit about itself.
     """
     tool, content = message.get("tool_name"), message.get("content")
-    if message.get("role") != "tool" or not content or not isinstance(tool, str) or not TOOL_OF_SERVER.fullmatch(tool):
+    if not content or not isinstance(tool, str) or not TOOL_OF_SERVER.fullmatch(tool):
         return message
     size = len(content if isinstance(content, str) else str(content))
     return {**message, "content": f"[an answer of memory: {size:,} characters, not imported]"}

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from memoranda.errors import SessionError
@@ -201,7 +202,7 @@ class RecordWriter(SessionWriter):
         """`recorder` logs what is added, so that it can be undone."""
         super().__init__(store, state, states)
         self._source = source
-        self._project = project
+        self._project = cache(project)
         self._recorder = recorder
         self._renamed: dict[str, str] = {}
         # Sessions from which something was forgotten here.
@@ -320,10 +321,10 @@ class RecordWriter(SessionWriter):
             relation=incoming.relation,
             user_id=self._user_of(incoming),
             started_at=timestamps[0] if conversation.started_at is None else conversation.started_at,
+            # It is ended here, so that it can be pruned when it is old; in its own program it may continue.
+            imported_until=max(timestamps),
             **_session_facts(conversation, self._source, self._project),
         )
-        # It is ended here, so that it can be pruned when it is old; in its own program it may continue.
-        self._store.sessions.end_session(incoming.id, "imported", max(timestamps))
 
     def _update_columns(self, incoming: IncomingSession) -> None:
         """Write the columns of the other program's row, if that row has changed since the last import."""

@@ -29,6 +29,7 @@ _LINES_PER_CHECKPOINT = 100
 _UNFINISHED = "the line is not finished (is it still being written?)"
 _SETTLED_AFTER = 120.0
 _EDITORS = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
+_decode_json = json.JSONDecoder().decode
 _SERVERS = (".vscode-server", ".vscode-server-insiders", ".cursor-server")
 
 
@@ -235,7 +236,7 @@ def _read_line(file: Path, stream: BinaryIO, number: int, offset: int) -> tuple[
     try:
         text = raw.decode("utf-8", "surrogatepass")
         del raw
-        value = json.loads(text)
+        value = _decode_json(text)
     except (ValueError, RecursionError) as error:
         return size, Problem(file, number, f"not JSON ({str(error)[:100]})" if is_finished else _UNFINISHED)
     if not isinstance(value, dict):

@@ -105,12 +105,11 @@ class Redactor:
         """
         texts: list[str] = []
         new_keys = _collect_texts(value, texts, self._clean_keys)
-        joined = BETWEEN_TEXTS.join(texts)
-        if self._known and contains_any(self._known_forms(joined), joined):
-            return False
-        others = [text for text in texts if len(text) > _MAX_ID_CHARS or not _ID.fullmatch(text)]
-        if len(others) < len(texts):
-            joined = BETWEEN_TEXTS.join(others)
+        if self._known:
+            joined = BETWEEN_TEXTS.join(texts)
+            if contains_any(self._known_forms(joined), joined):
+                return False
+        joined = BETWEEN_TEXTS.join([text for text in texts if len(text) > _MAX_ID_CHARS or not _ID.fullmatch(text)])
         if find_secrets(joined) if len(joined) <= _PART_CHARS else any(map(find_secrets, _overlapping_parts(joined))):
             return False
         if new_keys and len(self._clean_keys) < _CACHED_NAMES:

@@ -16,6 +16,7 @@ from benchmarks.secrets.template import generate
 from memoranda.safety import redaction
 from memoranda.safety.redaction import Redactor
 from memoranda.safety.secrets import FoundSecret, find_secrets, finder
+from memoranda.safety.secrets.checked_numbers import find_checked_numbers
 from tests.cases import cases
 from tests.timing import GIVE_UP
 
@@ -50,6 +51,14 @@ def test_a_credential_is_found_wherever_it_stands(secret: str, lines: list[str],
     offset = len("\n\n\n".join([*before, ""])) if before else 0
     found = {(each.start - offset, each.end - offset) for each in find_secrets(text)}
     assert {(each.start, each.end) for each in alone} <= found
+
+
+@given(st.text(alphabet="0123456789 -DE", max_size=60))
+def test_a_number_of_a_card_or_an_account_has_two_groups_of_digits(text: str) -> None:
+    """A text with neither eight digits in groups nor the groups of a social security number has none."""
+    kinds = "".join("0" if char.isdigit() else " " if char.isspace() else "a" for char in text)
+    has_groups = any(groups in kinds for groups in ("00000000", "0000 0000", "0000a0000", "000a00a0000"))
+    assert has_groups or list(find_checked_numbers(text, kinds.encode())) == []
 
 
 @given(TEXTS)

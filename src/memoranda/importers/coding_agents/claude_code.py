@@ -112,10 +112,16 @@ class _Transcript:
         entry = line.value
         self._recent.append(entry.get("uuid"))
         has_new_title = self._learn(entry)
-        for event in _entry_events(line, self._known.calls):
-            if (not isinstance(event, Skipped) or has_new_title) and (conversation := self._conversation(entry)):
-                yield conversation
-            yield event
+        messages = _entry_messages(entry, self._known.calls)
+        if (messages or has_new_title) and (conversation := self._conversation(entry)):
+            yield conversation
+        if not messages:
+            yield Skipped(_skipped_label(entry))
+            return
+        name, at = _external_id(line), entry.get("timestamp")
+        for number, message in enumerate(messages):
+            message["external_id"], message["timestamp"] = f"{name}:{number}" if number else name, at
+            yield ImportedMessage(message, line.number)
 
     def _learn(self, entry: Entry) -> bool:
         """Store what a line says about the session; return whether it sets a new title."""
@@ -171,29 +177,24 @@ def _is_fact(value: Any) -> bool:
 
 def _title(entry: Entry) -> tuple[str, int] | None:
     """Return the title in a line, with its rank."""
-    field, rank = _TITLES.get(str(entry.get("type")), ("", 0))
+    kind = entry.get("type")
+    if not isinstance(kind, str) or kind not in _TITLES:
+        return None
+    field, rank = _TITLES[kind]
     title = entry.get(field)
     return (title, rank) if isinstance(title, str) and title.strip() else None
 
 
-def _entry_events(line: Line, calls: dict[str, str]) -> Iterator[ImportedMessage | Skipped]:
-    """Yield the messages of a line, or `Skipped`; `calls` are the tools that have not returned a result yet."""
-    entry = line.value
+def _entry_messages(entry: Entry, calls: dict[str, str]) -> list[Entry]:
+    """Return the messages of a line; `calls` are the tools that have not returned a result yet."""
     kind, message = entry.get("type"), entry.get("message")
-    messages: list[dict[str, Any]] = []
     if isinstance(message, dict) and "content" in message:
-        messages = _convert_message(entry, message, calls)
-    elif kind == "system" and isinstance(entry.get("content"), str) and entry["content"].strip():
-        messages = [{"role": "system", "content": entry["content"]}]
-    elif kind == "attachment" and (prompt := _queued_prompt(entry)):
-        messages = list(_user_messages(_blocks(prompt), calls))
-    if not messages:
-        yield Skipped(_skipped_label(entry))
-        return
-    name, at = _external_id(line), entry.get("timestamp")
-    for number, converted in enumerate(messages):
-        converted["external_id"], converted["timestamp"] = f"{name}:{number}" if number else name, at
-        yield ImportedMessage(converted, line.number)
+        return _convert_message(entry, message, calls)
+    if kind == "system" and isinstance(entry.get("content"), str) and entry["content"].strip():
+        return [{"role": "system", "content": entry["content"]}]
+    if kind == "attachment" and (prompt := _queued_prompt(entry)):
+        return list(_user_messages(_blocks(prompt), calls))
+    return []
 
 
 def _convert_message(entry: Entry, message: Entry, calls: dict[str, str]) -> list[dict[str, Any]]:

@@ -46,7 +46,9 @@ class TitledSession:
 
 def tidy(title: str) -> str | None:
     """Put a title on one line without invisible characters; None if nothing is left."""
-    shown = "".join(" " if char.isspace() else char for char in title if char.isspace() or _is_shown(char))
+    shown = title
+    if not title.isprintable():
+        shown = "".join([" " if char.isspace() else char for char in title if char.isspace() or _is_shown(char)])
     tidied = " ".join(shown.split())
     if len(tidied) > MAX_TITLE_CHARS:
         raise SessionError(f"A title may have at most {MAX_TITLE_CHARS} characters; this one has {len(tidied)}.")
@@ -351,16 +353,16 @@ class Sessions(StorePart):
         title: str | None = None,
         started_at: Any = None,
         project: str | None = None,
+        imported_until: float | None = None,
         **extra: Any,
     ) -> str:
         """Create a session, or fill the empty fields of an existing one; its source, user and start never change.
 
         `relation` says how it relates to its parent. By default it is the continuation of a parent that ended by
-        compression, a branch of a parent that ended by branching, and delegated work otherwise. The marks of Hermes in
-        `model_config`, `_branched_from` and `_delegate_from`, are honoured.
+        compression, a branch of a parent that ended by branching, and delegated work otherwise. `_branched_from` and
+        `_delegate_from`, Hermes's marks in `model_config`, count. `imported_until` is the end of another program's.
         """
-        session_id = self._stored_name(session_id)
-        source = self._stored_name(source)
+        session_id, source = self._stored_names((session_id, source))
         parent_session_id = self._stored_name(parent_session_id)
         check_new(session_id, source, user_id)
         _check_fields(relation, extra)
@@ -378,24 +380,30 @@ class Sessions(StorePart):
         }
         for name in ("model", "system_prompt", "project"):
             require_storable(name, fields[name])
+        end = {} if imported_until is None else {"ended_at": seconds(imported_until), "end_reason": "imported"}
         start = time.time() if started_at is None else seconds(started_at)
         with self._engine.writing() as connection:
             if parent_session_id is not None:
                 self._engine.lock_session(connection, parent_session_id)
             self._engine.lock_session(connection, session_id)
-            existing = connection.execute("SELECT user_id FROM sessions WHERE id = ?", (session_id,)).fetchone()
-            if existing is not None and not self._scope.covers(existing[0]):
-                raise TakenSessionError(f"The session id {session_id!r} is taken.")
-            if existing is None:
+            is_new = self._is_free(connection, session_id)
+            if is_new:
                 lineage = self.lineage_columns(connection, session_id, source, parent_session_id, relation)
-                row = {"id": session_id, "source": source, "user_id": user, "started_at": start, **lineage, **fields}
-                insert_session(self._engine, connection, row)
+                row = {"id": session_id, "source": source, "user_id": user, "started_at": start, **lineage}
+                insert_session(self._engine, connection, row | end | fields)
             else:
                 _fill_empty(self._engine, connection, session_id, fields)
-            if title is not None and (existing is None or _value(connection, session_id, "title") is None):
+            if title is not None and (is_new or _value(connection, session_id, "title") is None):
                 self._titles.claim_title(connection, session_id, clean["title"])
             count_redactions(connection, redacted)
         return session_id
+
+    def _is_free(self, connection: Connection, session_id: StoredName) -> bool:
+        """Whether no session has this id; raises TakenSessionError if one out of scope has it."""
+        existing = connection.execute("SELECT user_id FROM sessions WHERE id = ?", (session_id,)).fetchone()
+        if existing is not None and not self._scope.covers(existing[0]):
+            raise TakenSessionError(f"The session id {session_id!r} is taken.")
+        return existing is None
 
     def get_session(self, session_id: str) -> Row | None:
         """Every column of a session, decoded; None if it does not exist."""

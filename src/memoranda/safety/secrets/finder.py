@@ -28,8 +28,6 @@ _OTHER_NAMES = ("key", "token", "secret", "pwd", "_pat")
 # with the character that is searched for, which is faster, and ends with the word.
 _NUMBER_IN_WORD = compile_later(rb"0(?<!00)(?:(?<=[as*]0)|0*+(?=[as*]))[^ ]*+")
 _SIGN_IN_WORD = compile_later(rb"s(?<=[a0]s)(?=[a0])[^ ]*+")
-# The long numbers of `checked_numbers`.
-_LONG_NUMBERS = (b"00000000", b"0000 0000", b"0000a0000", b"000a00a0000")
 # Of "phrase" and "mnemonic", with and without a capital; in capitals only as the name of a variable.
 _SEED_WORDS = (b"hrase", b"nemonic", b"_PHRASE", b"MNEMONIC")
 _MIN_WORD_CHARS = 8
@@ -60,7 +58,7 @@ def find_secrets(text: str) -> list[FoundSecret]:
         for start, end in _find_unlikely_parts(text, kinds):
             part = _find_named(text[start:end])
             found += [FoundSecret(kind, first + start, last + start) for kind, first, last in part] if start else part
-    if kinds.find(b"0000") >= 0 and any([kinds.find(numbers) >= 0 for numbers in _LONG_NUMBERS]):
+    if kinds.find(b"0000") >= 0:
         from memoranda.safety.secrets.checked_numbers import find_checked_numbers
 
         found += find_checked_numbers(text, kinds)
