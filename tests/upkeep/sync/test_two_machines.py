@@ -2,14 +2,19 @@
 
 import gzip
 import shutil
+import sqlite3
+import threading
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import memoranda
 from memoranda.api.memory import Memory
 from memoranda.storage.home_database import HomeDatabase
+from memoranda.storage.sqlite.database import Database
 from memoranda.upkeep.sync_state import SCHEMA
 from tests.search.past import BEGIN, tell
 from tests.upkeep.sync.machines import Machine, sync_all
@@ -38,6 +43,41 @@ def test_conversations_items_and_memory_arrive(pair: list[Machine]) -> None:
     for machine in pair:
         report = machine.sync()
         assert (report.sent, report.received, report.bundles_written) == ({}, {}, 0)
+
+
+def test_a_received_message_is_two_rows(pair: list[Machine], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own and its version: what is read and counted for a conversation does not grow with its messages."""
+    first, second = pair
+    sync_all(pair, 1)
+    executed: list[str] = []
+    thread, connect = threading.get_ident(), Database._connect
+
+    def note(statement: str) -> None:
+        # What triggers do is shown as comments; the index follows in another thread.
+        if threading.get_ident() == thread and not statement.startswith("--"):
+            executed.append(statement)
+
+    def traced(database: Database, mode: str = "rw") -> sqlite3.Connection:
+        connection = connect(database, mode)
+        connection.set_trace_callback(note)
+        return connection
+
+    second.close()
+    monkeypatch.setattr(Database, "_connect", traced)
+    second.memory = memoranda.open(second.home)
+    counts = []
+    for size in (10, 20, 150):
+        name = f"of {size}"
+        first.db.create_session(name, "cli")
+        first.db.append_messages(name, [{"role": "user", "content": f"{n}"} for n in range(size)])
+        first.sync()
+        executed.clear()
+        assert second.sync().received == {"sessions": 1, "messages": size}
+        counts.append(len(executed))
+    common = Counter(each[:60] for each in executed).most_common(5)
+    # The session that came before is read, too: its version says what this machine has sent.
+    assert 0 <= counts[2] - counts[1] - 2 * (150 - 20) < 20, common
+    assert counts[2] <= 2 * 150 + 200, common
 
 
 def test_only_what_changed_is_sent(pair: list[Machine]) -> None:

@@ -84,7 +84,9 @@ def encode(message: Mapping[str, Any], now: float | None = None) -> list[Any]:
         encoders += _add_renamed(renamed, row, extra)
     if row[_ROLE] not in ROLES:
         _check_role(row[_ROLE])
-    row[_CONTENT], row[_FORMAT] = encode_content(row[_CONTENT])
+    content = row[_CONTENT]
+    if type(content) is not str or not content.isascii() or content[:1] == "\0":
+        row[_CONTENT], row[_FORMAT] = encode_content(content)
     if row[_TIMESTAMP] is None:
         row[_TIMESTAMP] = time.time() if now is None else now
     else:
@@ -97,6 +99,12 @@ def encode(message: Mapping[str, Any], now: float | None = None) -> list[Any]:
         extra.pop("external_id", None)
     row[_EXTRA] = dump_json(extra) if extra else None
     return row
+
+
+def encode_redacted(message: Mapping[str, Any], secrets: int, now: float | None = None) -> EncodedMessage:
+    """A new row with what is counted in it; `secrets` were removed from the message."""
+    row = encode(message, now)
+    return EncodedMessage(row, secrets, 0 if row[_TOOL_CALLS] is None else count_tool_calls(message["tool_calls"]))
 
 
 def _check_role(role: Any) -> None:
@@ -310,7 +318,7 @@ _ROLE, _CONTENT, _FORMAT, _TIMESTAMP, _EXTERNAL_ID, _COPY_OF, _EXTRA = map(
     ("role", "content", "content_format", "timestamp", "external_id", "copy_of", "extra"),
 )
 _TEXT_INDEXES = frozenset(map(WRITTEN.index, _TEXTS))
-_TOKEN_COUNT, _IS_SUMMARY = map(WRITTEN.index, ("token_count", "is_summary"))
+_TOKEN_COUNT, _IS_SUMMARY, _TOOL_CALLS = map(WRITTEN.index, ("token_count", "is_summary", "tool_calls"))
 _EMPTY_IN_PLAIN_ROW = len(WRITTEN) - 3
 _SIGN = 2**31
 _ENCODERS: dict[int, Callable[[str, Any, Message], Any]] = {

@@ -21,8 +21,7 @@ from memoranda.memory.record.message_rows import (
     Message,
     as_chat,
     checksum_of_row,
-    count_tool_calls,
-    encode,
+    encode_redacted,
     recount,
 )
 from memoranda.memory.record.schema import MESSAGES, hour_of
@@ -58,7 +57,6 @@ _LAST_DELETED = "(SELECT CAST(value AS INTEGER) FROM state_meta WHERE key = 'las
 _ROLE = WRITTEN.index("role")
 _CONTENT = WRITTEN.index("content")
 _EXTERNAL_ID = WRITTEN.index("external_id")
-_TOOL_CALLS = WRITTEN.index("tool_calls")
 _NO_LIMIT = 2**62
 _is_filled = partial(is_not, None)
 _PART_MESSAGES = 100
@@ -134,7 +132,7 @@ class Messages(StorePart):
             self._engine.lock_session(connection, session_id)
             refuse_newer(connection, session_id, last_seen, [message.row[_EXTERNAL_ID] for message in encoded])
         ids, added = self.insert_all(connection, session_id, encoded)
-        self._count(connection, session_id, added)
+        self.count(connection, session_id, added)
         count_redactions(connection, sum([message.secrets for message in added]))
         return ids
 
@@ -310,12 +308,7 @@ class Messages(StorePart):
 
     def encode_all(self, messages: Iterable[Mapping[str, Any]]) -> list[EncodedMessage]:
         """Redact messages and turn them into rows."""
-        encoded = []
-        for message, count in self.redact_all(messages):
-            row = encode(message)
-            calls = 0 if row[_TOOL_CALLS] is None else count_tool_calls(message["tool_calls"])
-            encoded.append(EncodedMessage(row, count, calls))
-        return encoded
+        return [encode_redacted(message, count) for message, count in self.redact_all(messages)]
 
     def redact_all(self, messages: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], int]]:
         """Redact messages as `redact_fields` does; searches several of them together, as nearly all are clean."""
@@ -421,7 +414,7 @@ class Messages(StorePart):
             )
             return [decode_checked(row) for row in rows]
 
-    def _count(self, connection: Connection, session_id: StoredName, added: Sequence[EncodedMessage]) -> None:
+    def count(self, connection: Connection, session_id: StoredName, added: Sequence[EncodedMessage]) -> None:
         """Add new rows to the session's counters; raises SessionError if the session is out of scope."""
         growth = _growth_of(added)
         session = (session_id, *self._scope.values)

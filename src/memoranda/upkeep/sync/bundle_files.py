@@ -114,6 +114,7 @@ _NAME = re.compile(r"([0-9]{6})-([0-9]{6,12})-([0-9]{6})-([0-9a-f]{64})\.jsonl\.
 _NAME_OF_COPY = re.compile(r"([0-9]{6})-[0-9]{6,12}-[0-9]{6}-[0-9a-f]{64}")
 _CHUNK = 1 << 20
 _as_json = json.JSONEncoder(separators=(",", ":")).encode
+_decode_json = json.JSONDecoder().decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +284,7 @@ def _lines(content: bytes, path: Path) -> Iterator[bytes]:
 
 def _parse(line: bytes, path: Path) -> dict[str, Any]:
     try:
-        record = json.loads(line.decode())
+        record = _decode_json(line.decode())
     except (ValueError, RecursionError) as error:
         raise SyncError(f"{path} is damaged: a line is not JSON.") from error
     if not isinstance(record, dict):

@@ -90,7 +90,8 @@ def _check_message(record: Record) -> None:
     _require(isinstance(fields, dict) and isinstance(record["n"], int), "message")
     encode(fields, 0.0)
     _require(is_number(fields["timestamp"]), "timestamp")
-    _require(copied is None or (len(copied) == 2 and all(map(_is_name, copied))), "copy")
+    if copied is not None:
+        _require(len(copied) == 2 and all(map(_is_name, copied)), "copy")
     if flags is not NEW_FLAGS:
         _require(len(flags) == 3 and flags[0] in (0, 1) and flags[1] in (0, 1), "flags")
         _require(flags[2] is None or (isinstance(flags[2], int) and abs(flags[2]) < 2**31), "flags")

@@ -111,7 +111,7 @@ def _merge_head(run: Run, record: Record, external: set[str]) -> None:
         session_id = _place(run, keys, head, external)
         if session_id is None:
             return
-    if new := [key for key in keys if versions.session_of(key) is None]:
+    elif new := [key for key, name in zip(keys, known, strict=True) if name is None]:
         versions.put_keys(new, session_id, run.number, run.bundle)
     version = versions.session(session_id)
     fields = _merge_fields(run, version, record["fields"])
@@ -126,19 +126,22 @@ def _place(run: Run, keys: list[str], head: Record, external: set[str]) -> str |
     """The session here for a session of another machine: the same one, or a new one; None if it was deleted here."""
     rows = run.db.synced_rows
     wanted: str = head["id"]
-    if rows.read_session(wanted) is not None and external & rows.external_ids(wanted):
+    is_taken = rows.is_taken(wanted)
+    if is_taken and rows.read_session(wanted) is not None and external & rows.external_ids(wanted):
         # Both machines have imported it, at different times.
+        run.versions.put_keys(keys, wanted, run.number, run.bundle)
         return wanted
-    if run.db.deleted_sessions([wanted]) and not rows.is_taken(wanted):
+    if not is_taken and run.db.deleted_sessions([wanted]):
         # It was deleted here before the first synchronisation: it does not come back, and the other one keeps it.
         run.report.notes.append(f"{wanted} was deleted here earlier and is not restored; the other machine keeps it.")
         return None
     session_id = wanted
-    if rows.is_taken(wanted):
+    if is_taken:
         # Another conversation has the same id, and the two must not be mixed.
         session_id = f"{wanted}~{hashlib.sha256(keys[0].encode()).hexdigest()[:8]}"
         run.report.notes.append(f"{wanted} is another conversation here; the received one is called {session_id}.")
         if rows.read_session(session_id) is not None:
+            run.versions.put_keys(keys, session_id, run.number, run.bundle)
             return session_id
     rows.add_session(session_id, head, keys, run.number, run.bundle)
     run.report.count(run.report.received, "sessions")
@@ -219,7 +222,7 @@ def _merge_messages(run: Run, session_id: str, records: list[Record], numbers: d
     kept: list[MessageVersion] = []
     for record in records:
         received, state = _read_message(run, record)
-        known = ours.find(received.gid, state)
+        known = ours.find(received.gid, state) if versions else None
         if known is None:
             if state is None:
                 gone.append(received)

@@ -18,11 +18,11 @@ from memoranda.memory.record.message_rows import (
     DONE,
     TURN,
     WRITTEN,
-    EncodedMessage,
     Message,
     decode_json,
     dump_json,
     encode,
+    encode_redacted,
     recount,
     renumber_references,
     retire_message_ids,
@@ -250,12 +250,12 @@ class SyncedRows(StorePart):
         session_id = self._stored_name(session_id)
         cleaned = self._messages.redact_all(fields for _, fields, _, _ in states)
         encoded = [
-            EncodedMessage(encode(renumber_references({**clean, "copy_of": original}, new_id), 0.0), redacted, 0)
+            encode_redacted(renumber_references({**clean, "copy_of": original}, new_id), redacted, 0.0)
             for (_, _, original, _), (clean, redacted) in zip(states, cleaned, strict=True)
         ]
         new = [message for (version, *_), message in zip(states, encoded, strict=True) if not version.is_here]
         with self._changing(session_id) as connection:
-            placed, first_changed = [], None
+            placed, first_changed, is_appended = [], None, len(new) == len(states)
             with unnoticed(connection):
                 ids, added = self._messages.insert_all(connection, session_id, new)
                 numbers, are_new = iter(ids), len(added) == len(new)
@@ -265,12 +265,16 @@ class SyncedRows(StorePart):
                         self._replace(connection, number, message.row)
                         first_changed = min(number, first_changed or number)
                     if version.is_here or not are_new or flags != NEW_FLAGS:
+                        is_appended = False
                         assignments = ", ".join(f"{name} = ?" for name in FLAGS)
                         connection.execute(f"UPDATE messages SET {assignments} WHERE id = ?", (*flags, number))
                     placed.append(version._replace(number=number))
             count_redactions(connection, sum(redacted for _, redacted in cleaned))
             put_versions(connection, session_id, placed)
-            recount(connection, session_id)
+            if is_appended:
+                self._messages.count(connection, session_id, added)
+            else:
+                recount(connection, session_id)
             note_change(connection, session_id, first_changed)
         self._messages.notify_appended()
 
