@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from memoranda.memory.record.conversations import SessionFacts, Window
+from memoranda.memory.record.conversations import ReadAhead, SessionFacts, Window, WindowShape
 from memoranda.memory.record.feed import FeedMessage
 from memoranda.search import guidance
 from memoranda.search.evidence import ShownPart, fit_message, from_the_middle, share_room, shown_run
@@ -166,7 +166,11 @@ def scroll(
         return refuse("not_found", f"There is no session {echo_input(request.session_id)!r}.")
     if message_id in in_context:
         return refuse("in_context", guidance.IN_CONTEXT)
-    window = db.conversations.window_around(message_id, request.window, without=in_context)
+    store = db.conversations
+    if store.batches_reads:
+        store = ReadAhead(store)
+        store.read_windows([message_id], [WindowShape(request.window, (), in_context)])
+    window = store.window_around(message_id, request.window, without=in_context)
     owner = next((m.session_id for m in window.messages if m.id == message_id), "") if window else ""
     if window is None or not (owner in related or request.session_id in window.conversation.sessions):
         return refuse(
@@ -185,12 +189,12 @@ def read(
     if conversation is None:
         return refuse("not_found", f"There is no session {echo_input(request.session_id)!r}.")
     window = db.conversations.messages_behind(conversation, request.cursor, _MAX_MESSAGES_READ, without=in_context)
-    facts = db.conversations.facts_by_session([request.session_id, conversation.conversation_id])
+    facts = db.conversations.facts_by_session([request.session_id, conversation.conversation_id], parents=True)
     answer: JsonObject = {"success": True, "mode": "read"}
     answer |= _session_meta(request.session_id, facts.get(request.session_id))
     first = facts.get(conversation.conversation_id)
     parent = first and first.parent_session_id
-    if parent and not window.before and db.conversations.session_facts(parent):
+    if parent and not window.before and parent in facts:
         answer |= {"parent_session_id": parent, "note": guidance.BRANCHED}
     answer |= {"messages": [], "messages_before": window.before, "messages_after": window.after}
     room = settings.answer_chars - json_size(answer) - 200

@@ -9,7 +9,8 @@ the results are the same.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ _FEED_COLUMNS = [name.strip().removeprefix("m.") for name in COLUMNS.split(",")]
 _OTHERS = [*(name for name in COVERED if name not in _FEED_COLUMNS), CHECKSUM]
 _OTHER_COLUMNS = ", ".join(f"m.{name}" for name in _OTHERS)
 _select_covered = itemgetter(*([*_FEED_COLUMNS, *_OTHERS].index(name) for name in COVERED))
+_SELECT_FACTS = "SELECT id, title, source, model, project, parent_session_id, started_at FROM sessions"
 _id_of = itemgetter(0)
 _EXTRA = len(_FEED_COLUMNS) + _OTHERS.index("extra")
 
@@ -83,18 +85,22 @@ class Conversations(StorePart):
         session_id = self._stored_name(session_id)
         return self.facts_by_session([session_id]).get(session_id)
 
-    def facts_by_session(self, session_ids: Collection[str]) -> dict[str, SessionFacts]:
-        """The facts about sessions by their stored ids; those out of scope or deleted are missing."""
-        (rows,) = self._read_at_once(self._facts_statement(self._stored_names(session_ids)))
-        return _as_facts(rows)
+    def facts_by_session(self, session_ids: Collection[str], *, parents: bool = False) -> dict[str, SessionFacts]:
+        """The facts about sessions by their stored ids; those out of scope or deleted are missing.
+
+        With `parents` also those about the sessions that they come from.
+        """
+        names = self._stored_names(session_ids)
+        statements = [self._facts_statement(names)]
+        if parents:
+            condition, values = self._dialect.one_of("id", names)
+            named = f"id IN (SELECT parent_session_id FROM sessions WHERE {condition})"
+            statements.append((f"{_SELECT_FACTS} WHERE {named} AND {self._in_scope}", (*values, *self._scope.values)))
+        return _as_facts(chain.from_iterable(self._read_at_once(*statements)))
 
     def _facts_statement(self, session_ids: Collection[str]) -> Statement:
         condition, values = self._dialect.one_of("id", session_ids)
-        return (
-            "SELECT id, title, source, model, project, parent_session_id, started_at FROM sessions"
-            f" WHERE {condition} AND {self._in_scope}",
-            (*values, *self._scope.values),
-        )
+        return (f"{_SELECT_FACTS} WHERE {condition} AND {self._in_scope}", (*values, *self._scope.values))
 
     def window_around(
         self,
@@ -150,12 +156,13 @@ class Conversations(StorePart):
     ) -> Window:
         """Up to `size` messages of a conversation after a message id; 0 is the start."""
         condition, values = self._neighbour_filter((), without)
-        with self.view_in_file():
-            conversation = self._in_scope_only(conversation)
-            rows, ((before, after),) = self._read_at_once(
-                self._select_statement(conversation, _Part(f"m.id > ?{condition}", (message_id, *values), size=size)),
-                self._count_statement(conversation, message_id + 1, message_id, condition, values),
-            )
+        conversation, (rows, ((before, after),)) = self._read_in_scope(
+            conversation,
+            lambda visible: (
+                self._select_statement(visible, _Part(f"m.id > ?{condition}", (message_id, *values), size=size)),
+                self._count_statement(visible, message_id + 1, message_id, condition, values),
+            ),
+        )
         messages = _in_order(rows)
         return Window(conversation, tuple(messages), before, after - len(messages))
 
@@ -193,22 +200,31 @@ class Conversations(StorePart):
     ) -> tuple[list[FeedMessage], list[FeedMessage]]:
         """The first and the last messages of a conversation that are outside a range of ids."""
         condition, values = self._neighbour_filter(roles, without)
-        with self.view_in_file():
-            conversation = self._in_scope_only(conversation)
-            first = _Part(f"m.id < ?{condition}", (outside[0], *values), size=size)
-            last = _Part(f"m.id > ?{condition}", (outside[1], *values), "DESC", size)
-            # If the ends overlap, a message may be in both.
-            found = self._read_at_once(*(self._select_statement(conversation, end) for end in (first, last)))
+        first = _Part(f"m.id < ?{condition}", (outside[0], *values), size=size)
+        last = _Part(f"m.id > ?{condition}", (outside[1], *values), "DESC", size)
+        # If the ends overlap, a message may be in both.
+        _, found = self._read_in_scope(
+            conversation, lambda visible: [self._select_statement(visible, end) for end in (first, last)]
+        )
         return _in_order(found[0]), _in_order(found[1])
 
-    def _in_scope_only(self, conversation: Conversation) -> Conversation:
-        """The conversation without sessions out of scope, wherever the value came from."""
+    def _read_in_scope(
+        self, conversation: Conversation, statements: Callable[[Conversation], Sequence[Statement]]
+    ) -> tuple[Conversation, list[list[Any]]]:
+        """The conversation without sessions out of scope, wherever the value came from, and what is read of it."""
         condition = self._dialect.one_of("id", conversation.sessions)
-        statement = f"SELECT id FROM sessions WHERE {condition.text} AND {self._in_scope}"
-        (rows,) = self._read_at_once((statement, (*condition.values, *self._scope.values)))
-        visible = {row[0] for row in rows}
-        sessions = tuple(session_id for session_id in conversation.sessions if session_id in visible)
-        return Conversation(conversation.conversation_id, sessions)
+        in_scope = f"SELECT id FROM sessions WHERE {condition.text} AND {self._in_scope}"
+        with self.view_in_file():
+            members, *found = self._read_at_once(
+                (in_scope, (*condition.values, *self._scope.values)), *statements(conversation)
+            )
+            visible = {row[0] for row in members}
+            sessions = tuple(session_id for session_id in conversation.sessions if session_id in visible)
+            if sessions == conversation.sessions:
+                return conversation, found
+            # Nothing of what was read is shown: some of it is of sessions out of scope.
+            conversation = Conversation(conversation.conversation_id, sessions)
+            return conversation, self._read_at_once(*statements(conversation))
 
     def _conversation(self, member: str, value: object) -> Conversation | None:
         """The conversation of a session; `member` is a query for its id, with one value."""

@@ -338,7 +338,6 @@ _RUN = b"a" * 20
 _LETTERS = compile_later(rb"a+")
 # After it, the first letter of a run is part of an escape.
 _BACKSLASH = ord("\\")
-_DOT = ord(".")
 # A prefix may end with a sign that is not part of the run; then this much of the text around the run counts too.
 _SIGNS_BEFORE = b"./:~"
 # How a prefix ends that is followed by a run, and what such a prefix may contain.
