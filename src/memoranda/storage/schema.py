@@ -1,10 +1,10 @@
 """Tables, columns and migrations as data, from which an engine creates them."""
 
-import json
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 from memoranda.storage.connection import Connection
+from memoranda.support.json_object import parse_list
 from memoranda.support.lazy_dataclass import dataclass
 
 _NUMBERED = "INTEGER PRIMARY KEY AUTOINCREMENT"
@@ -181,7 +181,4 @@ COMPONENT_VERSIONS = Table(
 
 def is_json_list(text: str) -> bool:
     """Whether a stored text is a list, as a column with JSON should be."""
-    try:
-        return isinstance(json.loads(text), list)
-    except ValueError:
-        return False
+    return parse_list(text) is not None

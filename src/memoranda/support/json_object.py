@@ -1,4 +1,4 @@
-"""Reads a JSON object or list from a value that someone else wrote, which may be anything."""
+"""Reads JSON from a value that someone else wrote, which may be anything."""
 
 import json
 from typing import Any
@@ -6,17 +6,18 @@ from typing import Any
 
 def parse_object(value: Any) -> dict[str, Any] | None:
     """Return the object that a text or bytes contain as JSON; None for anything else."""
-    found = _parse(value)
+    found = parse_json(value)
     return found if isinstance(found, dict) else None
 
 
 def parse_list(value: Any) -> list[Any] | None:
     """Return the list that a text or bytes contain as JSON; None for anything else."""
-    found = _parse(value)
+    found = parse_json(value)
     return found if isinstance(found, list) else None
 
 
-def _parse(value: Any) -> Any:
+def parse_json(value: Any) -> Any:
+    """Return the value that a text or bytes contain as JSON; None for anything else."""
     try:
         return json.loads(value)
     except (TypeError, ValueError, RecursionError):

@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from memoranda.support.json_object import parse_json
 from memoranda.support.json_texts import map_texts
 from memoranda.support.lazy_dataclass import dataclass
 
@@ -101,11 +102,11 @@ class TextMatcher:
     def _replace_in_json(self, text: str, nested: int) -> Replaced:
         """Replace within a text that is JSON itself, so that it stays JSON; escapes hide parts from a plain search."""
         plain = self.replace(text)
-        value = _parse(text) if plain.count or "\\" in text else None
+        value = parse_json(text) if plain.count or "\\" in text else None
         if value is None:
             return plain
         inner = self.replace_value(value, nested - 1)
-        if inner.count == plain.count and (not plain.count or _parse(plain.value) is not None):
+        if inner.count == plain.count and (not plain.count or parse_json(plain.value) is not None):
             # As it was written, with its spaces and line ends.
             return plain
         written = json.dumps(inner.value, ensure_ascii=False)
@@ -150,14 +151,6 @@ def _fold_with_positions(text: str) -> tuple[str, Sequence[int]]:
 
 def _looks_like_json(text: str) -> bool:
     return text[:1] in ("{", "[", '"')
-
-
-def _parse(text: str) -> Any:
-    """The value of JSON text; None for anything else."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 _SPACE = rb"(?:\s|\\+[nrtfv]|\\+u00(?:0[9aAdDcCbB]|20|[aA]0)|\xc2\xa0|\xe3\x80\x80)+"

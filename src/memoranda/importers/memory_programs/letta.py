@@ -30,7 +30,6 @@ What is in every prompt of the agent are the files in `system`; in a memory with
 beside that.
 """
 
-import json
 import shlex
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Sequence
@@ -65,7 +64,7 @@ from memoranda.importers.reader_protocol import (
 )
 from memoranda.importers.source_files import find_files, item_at, item_beside, read_json_file, read_json_lines
 from memoranda.memory.curated.settings import Target
-from memoranda.support.json_object import parse_object
+from memoranda.support.json_object import parse_json, parse_object
 
 PROGRAM = "letta"
 _TARGETS: dict[str, Target] = {"human": "user", "persona": "memory"}
@@ -395,10 +394,7 @@ def _read_json(item: ImportItem) -> Iterator[ReadEvent]:
     value = read_json_file(item)
     if isinstance(value, str):
         # Some versions write the JSON as text inside JSON.
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            value = None
+        value = parse_json(value)
     if isinstance(value, Problem):
         yield value
     elif isinstance(value, dict) and isinstance(value.get("agents"), list):

@@ -3,7 +3,6 @@
 Only `--migrate-secrets` copies a credential.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from io import StringIO
@@ -17,6 +16,7 @@ from memoranda.importers.openclaw.transcripts import FILE_NAME
 from memoranda.importers.source_databases import open_database
 from memoranda.models.model_factory import VENDORS
 from memoranda.safety.redaction import Redactor
+from memoranda.support.json_object import parse_object
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.text_file import TextFile, read_text
 
@@ -171,11 +171,7 @@ def _column_texts(database: Path, table: str, column: str) -> list[str]:
 
 def _in_profiles(text: str, path: Path) -> Iterator[Credential]:
     """Yield the credentials in the auth profiles of an agent; only API keys can be used elsewhere."""
-    try:
-        stored = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        return
-    profiles = section(stored, "profiles") if isinstance(stored, dict) else {}
+    profiles = section(parse_object(text) or {}, "profiles")
     for name, entry in profiles.items():
         if not isinstance(entry, Mapping):
             continue

@@ -19,7 +19,7 @@ from memoranda.importers.state.schema import assign_to_store, imports_database, 
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Condition, Engine
-from memoranda.support.json_object import parse_object
+from memoranda.support.json_object import parse_list, parse_object
 from memoranda.support.lazy_dataclass import dataclass
 
 _log = logging.getLogger(__name__)
@@ -293,12 +293,4 @@ def _make_checkpoint(offset: int | None, line: int, state: str) -> Checkpoint | 
 
 def _session_names(listed: str) -> frozenset[str]:
     """Return the sessions in a file; none if the list is damaged."""
-    value = _parse_json(listed)
-    return frozenset(name for name in value if isinstance(name, str)) if isinstance(value, list) else frozenset()
-
-
-def _parse_json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (TypeError, ValueError, RecursionError):
-        return None
+    return frozenset(name for name in parse_list(listed) or () if isinstance(name, str))

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from memoranda.storage.files.named_texts import Document
 from memoranda.support.canonical_text import canonical, digest
+from memoranda.support.json_object import parse_list
 
 
 def is_forgotten(forgotten: Document, text: str) -> bool:
@@ -27,10 +28,8 @@ def note_forgotten(forgotten: Document, texts: Iterable[str]) -> None:
 
 def _read(forgotten: Document) -> set[str]:
     try:
-        stored = json.loads(forgotten.read())
+        stored = parse_list(forgotten.read())
     except FileNotFoundError:
         return set()
-    except ValueError:
-        # A person may have damaged it; it only prevents that a migration adds an entry again.
-        return set()
-    return {text for text in stored if isinstance(text, str)} if isinstance(stored, list) else set()
+    # A person may have damaged it; it only prevents that a migration adds an entry again.
+    return {text for text in stored or () if isinstance(text, str)}

@@ -8,7 +8,6 @@ list was saved. The current list is the latest version whose message was not rew
 nothing here.
 """
 
-import json
 import time
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -26,6 +25,7 @@ from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Dialect, Engine, HeldLock, Statement
 from memoranda.storage.state_meta import drop_meta, read_meta, write_meta
+from memoranda.support.json_object import parse_list, parse_object
 from memoranda.support.lazy_pattern import compile_later
 from memoranda.support.shorten import shorten_end
 
@@ -278,21 +278,14 @@ def _read_versions(connection: Connection, conversation: str) -> list[Version]:
 
 
 def _parse_versions(value: str | None) -> list[Version]:
-    try:
-        stored = json.loads(value) if value is not None else None
-    except (TypeError, ValueError):
-        # Another program wrote it, so it is not a list of tasks.
-        return []
-    versions = stored.get("versions") if isinstance(stored, dict) else None
+    # What another program wrote is not a list of tasks.
+    versions = (parse_object(value) or {}).get("versions")
     return [version for version in versions if _is_version(version)] if isinstance(versions, list) else []
 
 
 def _parse_list(text: str) -> list[Any]:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, list):
+    found = parse_list(text)
+    if found is None:
         raise SessionError("The tasks of a conversation must be a JSON list.")
     return found
 

@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
 
 from memoranda.errors import StorageError
 from memoranda.memory.skills.store import SkillStore
@@ -29,6 +28,7 @@ from memoranda.support.durable_files import (
     write_private,
 )
 from memoranda.support.home import Home
+from memoranda.support.json_object import parse_json
 from memoranda.support.text_matcher import TextMatcher, byte_pattern
 from memoranda.upkeep.backup import archive as manifest
 from memoranda.upkeep.forgetting.byte_search import walk
@@ -124,7 +124,7 @@ def _area(name: str) -> str:
 
 def _count(path: Path, matcher: TextMatcher) -> int:
     raw = read_file(path, _MAX_TEXT_BYTES)
-    value = _parse(raw) if path.suffix == ".json" else None
+    value = parse_json(raw) if path.suffix == ".json" else None
     if value is not None:
         return matcher.replace_value(value).count
     pattern = byte_pattern(matcher.texts, whole_words=matcher.whole_words)
@@ -139,7 +139,7 @@ def _rewrite(path: Path, name: str, matcher: TextMatcher) -> None:
         SkillJournal(path).rewrite(lambda line: _line_without(line, matcher))
         return
     raw = read_file(path)
-    value = _parse(raw) if path.suffix == ".json" else None
+    value = parse_json(raw) if path.suffix == ".json" else None
     if value is not None:
         written = json.dumps(matcher.replace_value(value).value, ensure_ascii=False, indent=1)
         write_private(path, written.encode("utf-8", "backslashreplace"))
@@ -158,14 +158,6 @@ def _rewrite(path: Path, name: str, matcher: TextMatcher) -> None:
 def _line_without(line: bytes, matcher: TextMatcher) -> bytes:
     text = line.decode("utf-8", "surrogateescape")
     return str(matcher.replace_value(text).value).encode("utf-8", "surrogateescape")
-
-
-def _parse(raw: bytes) -> Any:
-    """The value of a JSON file; None for anything else."""
-    try:
-        return json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
 
 
 def overwrite(path: Path, matcher: TextMatcher) -> int:

@@ -4,13 +4,13 @@ The text itself never travels. This machine finds it by comparing its own messag
 of the text, and forgets only what explains the marks exactly. Until that is done, `home.db` has the text, encoded.
 """
 
-import json
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from memoranda.support.home import Home
+from memoranda.support.json_object import parse_json
 from memoranda.support.text_matcher import MARK, TextMatcher
 from memoranda.upkeep.forgetting.eraser import SYNC_NOTE, Eraser
 from memoranda.upkeep.sync.run import Run
@@ -99,9 +99,4 @@ def _texts(old: Any, new: Any) -> Iterator[tuple[str, str]]:
 
 
 def _parsed(text: str) -> Any:
-    if text[:1] not in ("{", "["):
-        return None
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    return parse_json(text) if text[:1] in ("{", "[") else None

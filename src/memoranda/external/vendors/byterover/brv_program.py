@@ -19,6 +19,7 @@ from typing import Any
 
 from memoranda.errors import PermanentProviderError, ProviderError, TemporaryProviderError
 from memoranda.storage.files.fork_lock import ForkLock
+from memoranda.support.json_object import parse_object
 from memoranda.support.shorten import shorten_end
 from memoranda.support.tool import JsonObject
 
@@ -147,15 +148,7 @@ def _json_objects(output: str) -> list[JsonObject]:
         return [whole] if isinstance(whole, dict) else []
     except (ValueError, RecursionError):
         pass
-    found: list[JsonObject] = []
-    for line in output.splitlines():
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict):
-            found.append(value)
-    return found
+    return [value for line in output.splitlines() if (value := parse_object(line)) is not None]
 
 
 def _failure(name: str, data: Mapping[str, Any]) -> ProviderError:
