@@ -4,8 +4,8 @@
     python -m benchmarks.everyday --part all --failures
     python -m benchmarks.everyday --group names --decoys 3200     # behind many messages that have the same pieces
 
-The cases are text files in `everyday/before/`, `after/`, `later/`, `fourth/` and `fifth/`: all but the first were
-written after the code and counted once. Each part is recorded in a home of its own, with the conversations in
+The cases are text files in `everyday/before/`, `after/`, `later/`, `fourth/`, `fifth/` and `sixth/`: all but the first
+were written after the code and counted once. Each part is recorded in a home of its own, with the conversations in
 `everyday/haystack.txt`; then every question goes to `memory.search`, to `memory.recall`, to the hook that a host runs
 on every prompt, and to plain FTS5 over the same messages. The prompts of `prompts.txt` and the questions of
 `others.txt` have no answer in the record: the hook and `recall` should show nothing for them.
@@ -33,11 +33,11 @@ from benchmarks.recall_peers import open_peers
 from memoranda.integrations.hooks.prompt_evidence import find_evidence
 from memoranda.search.relevance import CONFIDENCES
 
-PARTS = ("before", "after", "later", "fourth", "fifth")
-LITERAL, NAMES, PHRASES, CHANGED, REASKED, CORRECTED, OWN, OTHERS, PROMPTS = (
-    "literal", "names", "phrases", "changed", "reasked", "corrected", "own", "others", "prompts",
+PARTS = ("before", "after", "later", "fourth", "fifth", "sixth")
+LITERAL, NAMES, PHRASES, CHANGED, ANOTHER, REASKED, CORRECTED, OWN, OTHERS, PROMPTS = (
+    "literal", "names", "phrases", "changed", "another", "reasked", "corrected", "own", "others", "prompts",
 )  # fmt: skip
-GROUPS = (LITERAL, NAMES, PHRASES, CHANGED, REASKED, CORRECTED, OWN, OTHERS, PROMPTS)
+GROUPS = (LITERAL, NAMES, PHRASES, CHANGED, ANOTHER, REASKED, CORRECTED, OWN, OTHERS, PROMPTS)
 _FILES = Path(__file__).parent / "everyday"
 _ROLES = {"u": "user", "a": "assistant"}
 # A key that names a kind of case; all other keys are ways to ask.
