@@ -74,6 +74,51 @@ def test_a_newer_message_about_something_else_stays_behind(db: SessionDB, call: 
     assert call(query="Who is the manager of the heron project?")["results"][0]["session_id"] == "fact"
 
 
+@pytest.mark.parametrize(
+    "question, fact, other",
+    [
+        (
+            "Where is the spare key of the archive?",
+            "The spare key of the archive is with Mrs. Lindqvist.",
+            "The spare key of the bakery is in the blue tin behind the oven.",
+        ),
+        (
+            "Which port does the ingest proxy listen on?",
+            "The ingest proxy listens on 8443.",
+            "We moved the billing proxy, it listens on 9100 now.",
+        ),
+        (
+            "Quel est le code du garage ?",
+            "Le code du garage est 3391, note-le pour les voisins.",
+            "Le code du portail est désormais 8127, note-le pour les voisins.",
+        ),
+    ],
+)
+def test_a_newer_statement_about_another_thing_stays_behind(
+    db: SessionDB, call: Call, question: str, fact: str, other: str
+) -> None:
+    """It has most of the words, and another one in the place of what the question names."""
+    tell(db, "fact", [fact, "Noted."])
+    tell(db, "other", [other, "Noted."], at=BEGIN + _DAY)
+    assert call(query=question)["results"][0]["session_id"] == "fact"
+
+
+def test_keywords_find_a_newer_statement_that_lacks_one_of_them(db: SessionDB, call: Call) -> None:
+    """Only the older statement has all of them, so a search for all words would list nothing else."""
+    tell(db, "old", ["Deploys of the intranet go out from the develop branch.", "Noted."])
+    tell(db, "new", ["Deploys of the intranet no longer go out from develop, it's main.", "I see."], at=BEGIN + _DAY)
+    assert [result["session_id"] for result in call(query="intranet deploy branch")["results"]] == ["new", "old"]
+
+
+def test_a_statement_counts_where_its_reply_matches_better(db: SessionDB, call: Call) -> None:
+    """A terse reply often has more of the question's words than what it replies to."""
+    old = "Our staging cluster is in eu-west-1, how do I list its node groups?"
+    tell(db, "old", [old, "list-nodegroups --cluster staging --region eu-west-1"])
+    tell(db, "new", ["Make a kubeconfig for the staging cluster in eu-north-1.", "Done."], at=BEGIN + _DAY)
+    results = call(query="staging cluster region")["results"]
+    assert [result["session_id"] for result in results] == ["new", "old"]
+
+
 def test_a_newer_message_that_shares_characters_stays_behind(db: SessionDB, call: Call) -> None:
     """In scripts without spaces, two texts share pairs of characters by chance."""
     tell(db, "fact", ["京都の大学病院は明治時代に開設された。", "はい。"])

@@ -1,7 +1,7 @@
 """The words of a prompt tell what kind of prompt it is, in several languages."""
 
-from memoranda.search.query import asks_about_the_past
-from memoranda.search.relevance import find_kind, find_owners, find_places
+from memoranda.search.query import asks_about_the_past, find_places
+from memoranda.search.relevance import find_kind, find_owners
 from tests.cases import cases
 
 

@@ -267,6 +267,21 @@ _ASKS_BACK = re.compile(
 )
 FRAMING = tokens_of_words(_FRAMING_WORDS) - STOP_WORDS
 
+# Words of nearly every prompt to an agent: what to do, and with what. They do not name a subject.
+_EVERYDAY_WORDS = """
+add build change check clean clear code command commit compile config connect convert copy create debug delete deploy
+dependency directory docs document edit error example execute explain export extract fail feature file find fix folder
+format function generate git handle implement import improve input install library line lint list load log main make
+merge method migrate mock module move name open option optimize output package page parse path print problem program
+project pull push query read refactor release remove rename replace reset restart result return review rewrite run save
+script search select server set setup show simplify skip snippet sort source split start stop string structure suggest
+summarize table task terminal test text tool translate try type undo update upgrade use validate value variable version
+view warning way work write app data database branch class approach better best good right wrong next new old same other
+different thing point part step idea answer question word sentence paragraph email letter message story poem date time
+today tomorrow look see tell give take get put let keep go come do mean say need like
+"""
+EVERYDAY = tokens_of_words(_EVERYDAY_WORDS)
+
 
 def content_words(text: str) -> frozenset[str]:
     """The tokens of a text without stop words, framing words and single characters of unspaced scripts."""
@@ -274,6 +289,33 @@ def content_words(text: str) -> frozenset[str]:
     if not text.isascii():
         words = frozenset(word for word in words if not is_single_character(word))
     return words - FRAMING or words
+
+
+def find_places(text: str) -> dict[tuple[str, ...], set[str]]:
+    """The words of a text by the words beside them: the last one before that means something, and the next one."""
+    tokens = tokenize(text)
+    meaning = [number for number, token in enumerate(tokens) if token not in STOP_WORDS]
+    found: dict[tuple[str, ...], set[str]] = {}
+    for before, after in pairwise(meaning):
+        found.setdefault(("before", *tokens[before:after]), set()).add(tokens[after])
+        found.setdefault(("after", *tokens[before + 1 : after + 1]), set()).add(tokens[before])
+    return found
+
+
+_MIN_LETTERS = 4
+
+
+def may_name(token: str) -> bool:
+    """Whether a token may name something: a number, or a word; shorter ones are small words in some language."""
+    return token.isdigit() or (token.isalpha() and len(token) >= _MIN_LETTERS and not is_unspaced(token))
+
+
+def words_in_place(
+    word: str, places: Mapping[tuple[str, ...], set[str]], said: Mapping[tuple[str, ...], set[str]]
+) -> set[str]:
+    """The words that a text says in the places of another word, and that may name another one of the same kind."""
+    found = {other for place, words in places.items() if word in words for other in said.get(place, ())}
+    return {other for other in found if may_name(other) and other.isdigit() == word.isdigit()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import replace
 from difflib import get_close_matches
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from math import log
 from typing import Literal, Protocol
 
@@ -30,12 +30,13 @@ from memoranda.search.index.related_words import close_words
 from memoranda.search.index.tokenizer import (
     STOP_WORDS,
     is_single_character,
-    is_unspaced,
     may_have_token,
     tokenize,
     tokens_of_words,
 )
+from memoranda.search.newer_statements import NEWER_STATEMENT, OLDER_STATEMENT
 from memoranda.search.query import (
+    EVERYDAY,
     FRAMING,
     MAX_QUESTION,
     Perspective,
@@ -43,10 +44,13 @@ from memoranda.search.query import (
     Term,
     asks_about_the_past,
     find_perspective,
+    find_places,
     is_question,
+    may_name,
+    words_in_place,
 )
 from memoranda.search.ranking import LENGTH, SATURATION, term_weight
-from memoranda.search.repeated_questions import ASKED_BEFORE, MISSPELT, NEWER_STATEMENT, OLDER_STATEMENT
+from memoranda.search.repeated_questions import ASKED_BEFORE, MISSPELT
 from memoranda.search.search import Hit, SearchResult
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.lazy_pattern import compile_later
@@ -90,23 +94,9 @@ _OWNER_UNSPACED = compile_later(
 _NO_ONE_ELSE = compile_later(r"[我咱你您这那哪谁誰什何私僕俺自当弊今昨明上下前次最新现目每几多]|[面里裡边中内外間间]$")
 _TIMES = tokens_of_words("yesterday tonight night morning evening year everyone everybody someone anyone")
 # Of a question about another one of the same kind, a message lacks few words, and has others in their places.
-_MAX_ABSENT, _MIN_LETTERS, _SIMILAR = 2, 4, 0.65
+_MAX_ABSENT, _SIMILAR = 2, 0.65
 _SAME = 0.6
 """Words that are closer than this may stand for one another: "mom" and "mother"."""
-# Words of nearly every prompt to an agent: what to do, and with what. They do not name a subject.
-_EVERYDAY_WORDS = """
-add build change check clean clear code command commit compile config connect convert copy create debug delete deploy
-dependency directory docs document edit error example execute explain export extract fail feature file find fix folder
-format function generate git handle implement import improve input install library line lint list load log main make
-merge method migrate mock module move name open option optimize output package page parse path print problem program
-project pull push query read refactor release remove rename replace reset restart result return review rewrite run save
-script search select server set setup show simplify skip snippet sort source split start stop string structure suggest
-summarize table task terminal test text tool translate try type undo update upgrade use validate value variable version
-view warning way work write app data database branch class approach better best good right wrong next new old same other
-different thing point part step idea answer question word sentence paragraph email letter message story poem date time
-today tomorrow look see tell give take get put let keep go come do mean say need like
-"""
-EVERYDAY = tokens_of_words(_EVERYDAY_WORDS)
 _NO_OWNERS = STOP_WORDS | FRAMING | EVERYDAY | _TIMES
 
 
@@ -158,17 +148,6 @@ def find_owners(question: str) -> list[frozenset[str]]:
         tokens = tokenize(owner)
         found += [] if _NO_ONE_ELSE.search(owner) else [tokens[:-1] or tokens]
     return [owner for words in found if (owner := frozenset(words) - STOP_WORDS)]
-
-
-def find_places(text: str) -> dict[tuple[str, ...], set[str]]:
-    """The words of a text by the words beside them: the last one before that means something, and the next one."""
-    tokens = tokenize(text)
-    meaning = [number for number, token in enumerate(tokens) if token not in STOP_WORDS]
-    found: dict[tuple[str, ...], set[str]] = {}
-    for before, after in pairwise(meaning):
-        found.setdefault(("before", *tokens[before:after]), set()).add(tokens[after])
-        found.setdefault(("after", *tokens[before + 1 : after + 1]), set()).add(tokens[before])
-    return found
 
 
 Confidence = Literal["unsure", "likely", "sure"]
@@ -390,7 +369,8 @@ class _Measure:
         self._names = frozenset[str]() if kind is None else kind.names
         self._owners = self._find_owners(found.query)
         self._subjects = [term for term in self._weights if not term.framing and term.token not in general]
-        self._places = self._find_places(found.query)
+        short = found.query.question and len(found.query.text) <= MAX_QUESTION
+        self._places = find_places(found.query.text) if short else {}
         self._asked = {term.token for term in self._weights}
 
     def of(self, hit: Hit, lead: float) -> Relevance | None:
@@ -413,12 +393,6 @@ class _Measure:
         owners = find_owners(query.text) if query.question else []
         return [_words_for(max(sorted(owner), key=lambda token: weights.get(token, 0.0))) for owner in owners]
 
-    def _find_places(self, query: Query) -> dict[str, list[tuple[str, ...]]]:
-        """What stands beside each subject of a short question."""
-        subjects = {term.token for term in self._subjects if _may_name(term.token)} - EVERYDAY - _TIMES
-        places = find_places(query.text) if query.question and len(query.text) <= MAX_QUESTION else {}
-        return {word: [place for place, words in places.items() if word in words] for word in sorted(subjects)}
-
     def _is_of_another(self, text: str, nearby: Set[str], *, may_be_misspelt: bool) -> bool:
         """Whether an owner is not mentioned, or a message is about another one of the same kind.
 
@@ -436,11 +410,11 @@ class _Measure:
 
     def _has_another_word(self, text: str, nearby: Set[str]) -> bool:
         """Whether a message has nearly all words of the question, and other words in the places of the rest."""
-        absent = [word for word in self._places if nearby.isdisjoint(_words_for(word))]
+        subjects = {term.token for term in self._subjects if may_name(term.token)} if self._places else set()
+        absent = [word for word in sorted(subjects - EVERYDAY - _TIMES) if nearby.isdisjoint(_words_for(word))]
         said = find_places(text) if 0 < len(absent) <= _MAX_ABSENT else {}
         for word in absent if said else ():
-            found = {other for place in self._places[word] for other in said.get(place, ())}
-            others = [other for other in found - self._asked if other.isdigit() == word.isdigit() and _may_name(other)]
+            others = words_in_place(word, self._places, said) - self._asked
             is_misspelt = get_close_matches(word, others, 1, _SIMILAR) or get_close_matches(word, nearby, 1, MISSPELT)
             if others and not is_misspelt:
                 return True
@@ -507,11 +481,6 @@ class _Measure:
             measures["meaning"] = meaning
             chosen = SEARCH_BY_MEANING if self._kind is None else FLOOR_BY_MEANING
         return chosen.constant + sum(weight * measures[name] for name, weight in chosen.weights.items())
-
-
-def _may_name(token: str) -> bool:
-    """Whether a token may name something: a number, or a word; shorter ones are small words in some language."""
-    return token.isdigit() or (token.isalpha() and len(token) >= _MIN_LETTERS and not is_unspaced(token))
 
 
 def _words_for(token: str) -> list[str]:

@@ -31,7 +31,6 @@ from memoranda.search.index.reader import IndexReader
 from memoranda.search.index.tokenizer import is_unspaced, tokenize
 from memoranda.search.query import FRAMING, Query, Term, content_words, is_question
 from memoranda.search.ranking import AdjacentTerms, MaskValues, Matches, RankingContext, SessionScore
-from memoranda.search.speakers import SPEAKER
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.lazy_pattern import compile_later
 
@@ -493,89 +492,8 @@ class RepeatedQuestions:
         return shared >= _MIN_SHARED_WORDS and (is_part or _shared_part(words, self._words) >= minimum)
 
 
-# Two statements say the same of the query if they share most of its words that the older one has, and the newer one
-# scores about as well: less if they share this much of their other words, more by a single word, and nearly the same
-# in scripts without spaces, where pairs of characters are shared by chance. The first few hits are compared.
-_MIN_COMMON, _MIN_NAMED = 0.6, 0.3
-_MIN_SHARE_OF_OLDER, _MIN_SHARE_IF_NAMED, _MIN_SHARE_BY_ONE_WORD, _MIN_SHARE_UNSPACED = 0.6, 0.25, 0.85, 0.95
-_MAX_STATEMENTS, _MAX_STATEMENT = 5, 240
-# One that says that something changed shares half of the words.
-_MIN_COMMON_IF_CHANGED = 0.5
-_SAYS_CHANGED = compile_later(
-    r"\b(?:now|nowadays|no longer|any ?more|since|instead"
-    r"|(?:have|has|we|i|was|were|is|are|been) (?:\w+ )?(?:moved|switched|migrated|changed|replaced|renamed|swapped"
-    r"|upgraded|pushed|postponed)|jetzt|nun|inzwischen|mittlerweile|ab sofort|nicht mehr|seit|statt|umgezogen"
-    r"|gewechselt|umgestellt|maintenant|désormais|depuis|ne \S+ plus|n['’]\S+ plus|au lieu|changé|déménagé|remplacé"
-    r"|ahora|ya no|desde|en (?:lugar|vez) de|cambiad[oa]|cambi[óée]|cambiamos|mudamos|agora|já não|adesso"
-    r"|non \S+ più)\b|现在|改用|换成|搬到|不再|今は|変え|変わ|変更|移行|切り替え",
-    re.IGNORECASE,
-)
-NEWER_STATEMENT, OLDER_STATEMENT, ASKED_BEFORE = "newer_statement", "older_statement", "asked_before"
-"""Signals of a score: it states what the next one stated before, or the one before states later; or it answers the same
-question, as a share of the words."""
-_STANDING = "standing"
-_CLAUSES = compile_later(r"(?<=[.!?,;:])\s+|(?<=[。！？，、])|\n")
-
-
-def put_newer_statements_first(
-    reader: IndexReader, query: str, scores: Sequence[SessionScore], skipped: Collection[int] = ()
-) -> list[SessionScore]:
-    """The scores with a newer statement of the user before an older one that says as much of the query's words.
-
-    A fact that changed is stated again, mostly in the same words; the older statement follows with its date. Sessions
-    in `skipped` stay where they are.
-    """
-    first = [
-        score
-        for score in scores[:_MAX_STATEMENTS]
-        if score.best.role == USER
-        and not score.asked
-        and score.session not in skipped
-        and _STANDING not in score.signals
-    ]
-    messages = reader.messages([score.best.message for score in first]) if len(first) > 1 else {}
-    texts = {name: searchable_text(message).text for name, message in messages.items()}
-    stated = {name: content_words(text) - content_words(query) for name, text in texts.items() if _states(text)}
-    changed = {name for name in stated if _SAYS_CHANGED.search(texts[name])}
-    ordered = list(scores)
-    for newer in sorted((score for score in first if score.best.message in stated), key=lambda score: score.best.time):
-        place = ordered.index(newer)
-        for number, older in enumerate(ordered[:place]):
-            if older.best.message in stated and _says_as_much(newer, older, stated, changed):
-                ordered.insert(number, ordered.pop(place)._replace(signals={**newer.signals, NEWER_STATEMENT: 1.0}))
-                ordered[number + 1] = older._replace(signals={**older.signals, OLDER_STATEMENT: 1.0})
-                break
-    return [score._replace(score=other.score) for score, other in zip(ordered, scores, strict=True)]
-
-
-def _states(text: str) -> bool:
-    """Whether a text is a short statement, whatever it asks then, and not by one of several speakers."""
-    text = text.strip()
-    label = SPEAKER.match(text)
-    is_said_by_one = label is not None and not _SAYS_CHANGED.search(label[0])
-    return len(text) <= _MAX_STATEMENT and not is_said_by_one and not is_asking(_CLAUSES.split(text, maxsplit=1)[0])
-
-
-def _says_as_much(
-    newer: SessionScore, older: SessionScore, stated: Mapping[int, frozenset[str]], changed: Collection[int]
-) -> bool:
-    common = (newer.own & older.own).bit_count()
-    one, other = stated[newer.best.message], stated[older.best.message]
-    named = len(one & other)
-    is_change = newer.best.message in changed and older.best.message not in changed
-    if is_change:
-        share = _MIN_SHARE_IF_NAMED
-    elif any(map(is_unspaced, one)):
-        share = _MIN_SHARE_UNSPACED
-    elif named and named >= _MIN_NAMED * min(len(one), len(other)):
-        share = _MIN_SHARE_IF_NAMED
-    else:
-        share = _MIN_SHARE_OF_OLDER if common > 1 else _MIN_SHARE_BY_ONE_WORD
-    return (
-        newer.best.time > older.best.time
-        and common >= max(1, (_MIN_COMMON_IF_CHANGED if is_change else _MIN_COMMON) * older.own.bit_count())
-        and newer.score >= share * older.score
-    )
+ASKED_BEFORE = "asked_before"
+"""Signal of a score: it answers the same question, as a share of the words."""
 
 
 def _answers(score: SessionScore) -> bool:

@@ -15,9 +15,10 @@ from memoranda.search.dates import may_name_date, time_ranges
 from memoranda.search.index.postings import TITLE, And, Filters, IndexedSession, Pattern, Posting
 from memoranda.search.legs.leg import Candidate, Candidates, SearchContext
 from memoranda.search.legs.term_fetcher import MAX_BY_TIME, AddedTerms, TermFetcher
+from memoranda.search.newer_statements import put_newer_statements_first
 from memoranda.search.query import Part, Query, Term, find_perspective, names_the_past
 from memoranda.search.ranking import MatchedTerm, Matches, RankingContext, SessionScore
-from memoranda.search.repeated_questions import RepeatedQuestions, put_newer_statements_first
+from memoranda.search.repeated_questions import RepeatedQuestions
 from memoranda.search.speakers import prefer_named_speakers
 from memoranda.support.lazy_dataclass import dataclass
 
@@ -228,7 +229,10 @@ class _WordSearch:
             scores = self._lower_background(scores, sessions)
         if self._sort is None and not self._query.exact and not names_the_past(self._query.text):
             jobs = {number for number, session in sessions.items() if session.source in self._background}
-            scores = put_newer_statements_first(self._reader, self._query.text, scores, jobs)
+            others = self._rank_loosely() if self._has_one_strict(scores, how) else ()
+            if max(len(scores), len(others)) > 1:
+                scores = put_newer_statements_first(self._reader, self._query.text, scores, others, jobs)
+                sessions |= self._reader.sessions([score.session for score in scores if score.session not in sessions])
         found = [
             Candidate(
                 session_id=session.id,
@@ -248,6 +252,18 @@ class _WordSearch:
             if (session := sessions.get(score.session)) is not None
         ]
         return Candidates(found, how, missing, total, truncated, self._asked, more=not self._fetcher.complete)
+
+    def _has_one_strict(self, scores: Sequence[SessionScore], how: str) -> bool:
+        """Whether a single session has all of several plain words, so that a newer one may lack some of them."""
+        parts = self._query.parts
+        return (
+            len(scores) == 1 < len(parts) and how == self._how_strict and all(len(part.tokens) == 1 for part in parts)
+        )
+
+    def _rank_loosely(self) -> list[SessionScore]:
+        """The sessions with any of the words."""
+        matches = self._fetcher.terms(self._query.terms).matches
+        return ranking.rank(matches, (), self._size, self._ranking)
 
     def _lower_background(
         self, scores: Sequence[SessionScore], sessions: Mapping[int, IndexedSession]
