@@ -69,7 +69,6 @@ PARTS_OF_RULES: Mapping[str, Mapping[str, Any]] = {
     "named speakers": {"speakers.OTHER_SPEAKER": 1.0},
     "repeated: misspelt words": {"repeated_questions.MISSPELT": 1.0},
     "repeated: a newer answer replaces": {"repeated_questions._replaces": lambda newer, older: False},
-    "repeated: worth of a reply": {"repeated_questions._WORTH_MORE": _NEVER},
     "repeated: refusals": {"repeated_questions._says_nothing": lambda sentence: False},
     "repeated: replies that speak of the assistant": {"repeated_questions._is_certain": lambda reply: True},
     "repeated: keywords": {"repeated_questions._MIN_KEYWORDS": _NEVER},

@@ -176,6 +176,16 @@ def test_the_same_answer_to_two_questions_is_an_answer_to_each(db: SessionDB, ca
         assert call(query=f"Which port does the {name} database use?")["results"][0]["session_id"] == name
 
 
+def test_a_reply_with_another_number_is_an_answer(db: SessionDB, call: Call) -> None:
+    """Although an older conversation about the same says all of its other words, and the number is common."""
+    for number in range(30):
+        tell(db, f"note{number}", [f"Version 1.3 of note {number}, see 3.", "I see."])
+    noise = "Usually it is air in the pipes. A pressure of 1 bar on the gauge when cold is not dangerous, 2 bar is."
+    tell(db, "noise", ["The boiler makes a knocking noise every morning.", noise])
+    tell(db, "asked", ["How much pressure should the boiler gauge show when cold?", "1.3 bar."], at=BEGIN + _DAY)
+    assert call(query="boiler gauge pressure cold")["results"][0]["session_id"] == "asked"
+
+
 def test_keywords_find_the_original_too(db: SessionDB, call: Call) -> None:
     """Though only the askings have all of them in one message."""
     tell(db, "original", _ORIGINAL)

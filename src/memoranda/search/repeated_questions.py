@@ -17,7 +17,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from difflib import get_close_matches
 from functools import lru_cache, partial
-from heapq import nlargest
 from itertools import takewhile
 from operator import itemgetter, sub
 from types import MappingProxyType
@@ -136,13 +135,10 @@ _MAX_OLDEST, _MAX_NEWEST = 10, 30
 # What answers elsewhere covers this much of the query; the best few are compared with the replies.
 _MIN_COVERAGE = 0.5
 _MAX_ELSEWHERE = 3
-# A reply does not replace an older one that says more by this factor. Their rarest words count.
-_WORTH_MORE = 2.0
 _TERSE, _TERSE_WORDS = 24, 3
 """The letters and the words of a terse reply: one terse reply replaces another."""
 _MIN_SHARED_WITH_ANSWER = 0.25
 """How many words of a longer reply are in the answer that it replaces."""
-_MAX_WORTH = 3
 _MAX_REFUSAL = 120
 """A longer sentence says something, whatever it denies."""
 _SENTENCES = compile_later(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
@@ -308,7 +304,7 @@ class RepeatedQuestions:
         if self.enabled and len(found.scores) > 1:
             repeated = find_repetitions(self.reader, found.scores, matches)
             found = rank(unanswered, repeated) if repeated else found
-        self._put_current_answer_first(found.scores, answered, size)
+        self._put_current_answer_first(found.scores, answered)
         if unanswered and not answered:
             self._add_asking(found.scores, unanswered, matches, size, context)
         return found
@@ -358,7 +354,12 @@ class RepeatedQuestions:
             same = [last for last in answered if self._ask_the_same(last, one)]
             known += [same[-1].own] if same else []
             everything = sum(self._weights(one.own, size))
-            if all(sum(self._weights(one.own - words, size)) > (1 - _MIN_SHARED) * everything for words in known):
+            # Another number is another answer.
+            if all(
+                any(map(_has_digit, one.own - words))
+                or sum(self._weights(one.own - words, size)) > (1 - _MIN_SHARED) * everything
+                for words in known
+            ):
                 answered.append(one)
         return answered
 
@@ -398,9 +399,7 @@ class RepeatedQuestions:
                 replies[number] = searchable_text(reply).text
         return replies
 
-    def _put_current_answer_first(
-        self, scores: list[SessionScore], answered: Sequence[_Answered], size: IndexSize
-    ) -> None:
+    def _put_current_answer_first(self, scores: list[SessionScore], answered: Sequence[_Answered]) -> None:
         """Of the sessions that answer the same question, put the first one first, or the newest that replaces it."""
         places = {score.session: place for place, score in enumerate(scores)}
         asked = {one.row.session: self._asked(one.row) for one in answered}
@@ -414,20 +413,12 @@ class RepeatedQuestions:
             for one in answered
             if one.row.session in alike and _likeness(meant, asked[one.row.session]) >= _SAME_QUESTION
         ]
-        worth = {one.row.session: sum(nlargest(_MAX_WORTH, self._weights(one.own, size))) for one in same}
         chosen = next((one for one in same if one.certain), same[0])
         for newer in same[same.index(chosen) + 1 :]:
-            is_worth_it = worth[newer.row.session] * _WORTH_MORE >= worth[chosen.row.session]
-            if newer.certain and is_worth_it and _replaces(newer.own, chosen.own):
+            if newer.certain and _replaces(newer.own, chosen.own):
                 chosen = newer
-        # A later reply that says much less, such as "done", is no answer.
-        weak = {
-            one.row.session
-            for one in same
-            if one.row.time > chosen.row.time and worth[one.row.session] * _WORTH_MORE < worth[chosen.row.session]
-        }
-        scores[:] = [score for score in scores if score.session not in weak]
-        compared = [place for place, score in enumerate(scores) if score.session in worth]
+        sessions = {one.row.session for one in same}
+        compared = [place for place, score in enumerate(scores) if score.session in sessions]
         ordered = sorted((scores[place] for place in compared), key=lambda score: score.session != chosen.row.session)
         for place, score, value in zip(compared, ordered, [scores[place].score for place in compared], strict=True):
             likeness = alike[score.session]
