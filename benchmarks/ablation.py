@@ -86,7 +86,6 @@ PARTS_OF_RULES: Mapping[str, Mapping[str, Any]] = {
         "newer_statements._MAX_SAYING": _NEVER,
         "newer_statements._MAX_SAYING_SOME": _NEVER,
     },
-    "newer: least share of the question": {"newer_statements._MIN_NAMED": 0.0},
     "newer: by one word": {"newer_statements._MIN_SHARE_BY_ONE_WORD": 0.25},
     "newer: without spaces": {"newer_statements._MIN_SHARE_UNSPACED": 0.25},
     "newer: than a single match": {"legs.words._WordSearch._has_one_strict": lambda self, scores, how: False},

@@ -27,8 +27,8 @@ _STANDING = "standing"
 # Of the first few hits an older one is replaced, if it matches well; so many messages are compared with it.
 _MAX_OLDER, _MIN_SHARE_OF_BEST, _MAX_COMPARED = 5, 0.4, 12
 # What more statements say, and match nearly as well, is the subject of a long conversation: of all that the question
-# names, or of some of it. What is named weighs this much of the question.
-_MAX_SAYING, _MAX_SAYING_SOME, _NEARLY, _MIN_NAMED = 3, 2, 0.7, 0.25
+# names, or of some of it.
+_MAX_SAYING, _MAX_SAYING_SOME, _NEARLY = 3, 2, 0.7
 _MAX_TOKENS, _MAX_CHARACTERS = 80, 240
 # The least share of the older one's score if both have what the question names: as several words, or with others; as a
 # single word; in scripts without spaces, where pairs of characters are shared by chance.
@@ -143,10 +143,9 @@ def _replaces(newer: _Statement, older: _Statement, weights: Mapping[str, float]
     is_later = newer.score.best.time > older.score.best.time
     if not common or not is_later or newer.words <= older.words.union(weights):
         return False
-    weight = sum(map(weights.__getitem__, named))
     as_good = _NEARLY * min(newer.value, older.value)
     saying = sum(common <= one.words and one.value >= as_good for one in stated)
-    if weight < _MIN_NAMED * sum(weights.values()) or saying > (_MAX_SAYING if common == named else _MAX_SAYING_SOME):
+    if saying > (_MAX_SAYING if common == named else _MAX_SAYING_SOME):
         return False
     share = newer.value / (older.value or 1.0)
     changed = bool(_SAYS_CHANGED.search(newer.text)) and not _SAYS_CHANGED.search(older.text)
@@ -155,7 +154,7 @@ def _replaces(newer: _Statement, older: _Statement, weights: Mapping[str, float]
     if common == named:
         minimum = _MIN_SHARE if alike or changed else _MIN_SHARE_BY_ONE_WORD
         return share >= (_MIN_SHARE_UNSPACED if by_chance else minimum)
-    enough = sum(map(weights.__getitem__, common)) >= _MIN_COMMON * weight
+    enough = sum(map(weights.__getitem__, common)) >= _MIN_COMMON * sum(map(weights.__getitem__, named))
     return enough and alike and not by_chance and share >= _MIN_SHARE and not _is_of_another(newer, older, named)
 
 
