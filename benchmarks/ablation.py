@@ -86,8 +86,8 @@ PARTS_OF_RULES: Mapping[str, Mapping[str, Any]] = {
         "newer_statements._MAX_SAYING": _NEVER,
         "newer_statements._MAX_SAYING_SOME": _NEVER,
     },
-    "newer: by one word": {"newer_statements._MIN_SHARE_BY_ONE_WORD": 0.25},
-    "newer: without spaces": {"newer_statements._MIN_SHARE_UNSPACED": 0.25},
+    "newer: least share of the question": {"newer_statements._MIN_NAMED": 0.0},
+    "newer: by chance": {"newer_statements._MIN_SHARE_BY_CHANCE": 0.25},
     "newer: than a single match": {"legs.words._WordSearch._has_one_strict": lambda self, scores, how: False},
     "newer: not of the past": {"legs.words.names_the_past": lambda text: False},
 }

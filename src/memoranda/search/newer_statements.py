@@ -31,10 +31,10 @@ _MAX_OLDER, _MIN_SHARE_OF_BEST, _MAX_COMPARED = 5, 0.4, 12
 _MAX_SAYING, _MAX_SAYING_SOME, _NEARLY = 3, 2, 0.7
 _MAX_TOKENS, _MAX_CHARACTERS = 80, 240
 # The least share of the older one's score if both have what the question names: as several words, or with others; as a
-# single word; in scripts without spaces, where pairs of characters are shared by chance.
-_MIN_SHARE, _MIN_SHARE_BY_ONE_WORD, _MIN_SHARE_UNSPACED = 0.25, 0.77, 0.7
-# Otherwise, the least share of its weight.
-_MIN_COMMON = 0.4
+# single word, or in a script without spaces, where pairs of characters are shared by chance.
+_MIN_SHARE, _MIN_SHARE_BY_CHANCE = 0.25, 0.77
+# Otherwise, the least share of its weight. What is named has at least this share of the weight of the question.
+_MIN_COMMON, _MIN_NAMED = 0.4, 0.25
 # What says that something changed.
 _SAYS_CHANGED = compile_later(
     r"\b(?:now|nowadays|no longer|any ?more|since|instead"
@@ -143,18 +143,18 @@ def _replaces(newer: _Statement, older: _Statement, weights: Mapping[str, float]
     is_later = newer.score.best.time > older.score.best.time
     if not common or not is_later or newer.words <= older.words.union(weights):
         return False
+    weight = sum(map(weights.__getitem__, named))
     as_good = _NEARLY * min(newer.value, older.value)
     saying = sum(common <= one.words and one.value >= as_good for one in stated)
-    if saying > (_MAX_SAYING if common == named else _MAX_SAYING_SOME):
+    if weight < _MIN_NAMED * sum(weights.values()) or saying > (_MAX_SAYING if common == named else _MAX_SAYING_SOME):
         return False
     share = newer.value / (older.value or 1.0)
     changed = bool(_SAYS_CHANGED.search(newer.text)) and not _SAYS_CHANGED.search(older.text)
     by_chance = not changed and any(map(is_unspaced, common))
     alike = len(common) > 1 or bool((older.words & newer.words).difference(weights, EVERYDAY))
     if common == named:
-        minimum = _MIN_SHARE if alike or changed else _MIN_SHARE_BY_ONE_WORD
-        return share >= (_MIN_SHARE_UNSPACED if by_chance else minimum)
-    enough = sum(map(weights.__getitem__, common)) >= _MIN_COMMON * sum(map(weights.__getitem__, named))
+        return share >= (_MIN_SHARE if changed or (alike and not by_chance) else _MIN_SHARE_BY_CHANCE)
+    enough = sum(map(weights.__getitem__, common)) >= _MIN_COMMON * weight
     return enough and alike and not by_chance and share >= _MIN_SHARE and not _is_of_another(newer, older, named)
 
 
