@@ -110,6 +110,13 @@ def test_keywords_find_a_newer_statement_that_lacks_one_of_them(db: SessionDB, c
     assert [result["session_id"] for result in call(query="intranet deploy branch")["results"]] == ["new", "old"]
 
 
+def test_a_scheduled_job_replaces_nothing(db: SessionDB, call: Call) -> None:
+    """It says the same again and again, and states nothing of the user's own."""
+    tell(db, "fact", ["Deploys of the intranet go out from the develop branch.", "Noted."])
+    tell(db, "job", ["Deploys of the intranet go out from develop, 14 today.", "Done."], at=BEGIN + _DAY, source="cron")
+    assert [result["session_id"] for result in call(query="intranet deploy branch")["results"]] == ["fact"]
+
+
 def test_a_statement_counts_where_its_reply_matches_better(db: SessionDB, call: Call) -> None:
     """A terse reply often has more of the question's words than what it replies to."""
     old = "Our staging cluster is in eu-west-1, how do I list its node groups?"

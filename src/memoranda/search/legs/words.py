@@ -228,11 +228,11 @@ class _WordSearch:
         if any(session.source in self._background for session in sessions.values()):
             scores = self._lower_background(scores, sessions)
         if self._sort is None and not self._query.exact and not names_the_past(self._query.text):
-            jobs = {number for number, session in sessions.items() if session.source in self._background}
             others = self._rank_loosely() if self._has_one_strict(scores, how) else ()
+            sessions |= self._reader.sessions([score.session for score in others if score.session not in sessions])
+            jobs = {number for number, session in sessions.items() if session.source in self._background}
             if max(len(scores), len(others)) > 1:
                 scores = put_newer_statements_first(self._reader, self._query.text, scores, others, jobs)
-                sessions |= self._reader.sessions([score.session for score in scores if score.session not in sessions])
         found = [
             Candidate(
                 session_id=session.id,
