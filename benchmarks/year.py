@@ -66,16 +66,16 @@ from memoranda.support.origin import PERSON
 Behaviour = Literal["refuse", "recall", "whole"]
 BEHAVIOURS: tuple[Behaviour, ...] = get_args(Behaviour)
 MONTHS = 12
-_PROJECTS = (
+PROJECTS = (
     *("atlas", "borealis", "cinder", "dynamo", "ember", "falcon"),
     *("granite", "harbor", "indigo", "juniper", "kestrel", "lantern"),
 )
-_ATTRIBUTES = [
+ATTRIBUTES = [
     f"{kind} {thing}"
     for kind in ("release", "staging", "billing", "search", "nightly", "mobile")
     for thing in ("host", "owner", "branch", "queue", "region", "bucket")
 ]
-_SYLLABLES = [first + second for first in "bdfgklmnprstvz" for second in "aou"]
+SYLLABLES = [first + second for first in "bdfgklmnprstvz" for second in "aou"]
 _PROBES = 40
 # What a note says of an entry whose last day is over.
 _OVER = ", true until "
@@ -218,8 +218,8 @@ def make_year(seed: int, scale: float, wordings: Wordings = _BUILT_IN) -> Year:
     """The facts of a year and when each is stated, changes and ends."""
     dice = random.Random(seed)
     sessions, count = int(1_500 * scale), int(400 * scale)
-    places = [(project, attribute) for project in _PROJECTS for attribute in _ATTRIBUTES]
-    names = dice.sample([a + b + c for a in _SYLLABLES for b in _SYLLABLES for c in _SYLLABLES], 2 * count)
+    places = [(project, attribute) for project in PROJECTS for attribute in ATTRIBUTES]
+    names = dice.sample([a + b + c for a in SYLLABLES for b in SYLLABLES for c in SYLLABLES], 2 * count)
     facts = [
         Fact(
             *(project, attribute, [names.pop(), names.pop()], dice.randrange(int(sessions * 0.8))),
@@ -288,7 +288,7 @@ def _one_session(memory: memoranda.Memory, year: Year, number: int, behaviour: B
     said += [("", random.Random(number).choice(year.wordings.remarks))] if number in year.remarks else []
     if not said:
         dice = random.Random(number)
-        said = [("", dice.choice(year.wordings.work).format(project=dice.choice(_PROJECTS)))]
+        said = [("", dice.choice(year.wordings.work).format(project=dice.choice(PROJECTS)))]
     with memory.session(source="cli") as session:
         for project, text in said:
             with session.turn(text) as turn:
