@@ -47,9 +47,7 @@ RANKING: Mapping[str, Mapping[str, Any]] = {
     "strict stage": {"legs.words._WordSearch._strict": lambda self, limit: None},
     "longer words": {"search.Search._widen": lambda self, query: ()},
     "repeated texts": {"repeated_questions.find_repetitions": lambda *arguments: {}},
-    "newer statements": {
-        "legs.words.put_newer_statements_first": lambda reader, query, scores, others, skipped: list(scores)
-    },
+    "newer statements": {"legs.words.put_newer_statements_first": lambda reader, query, scores, skipped: list(scores)},
     "repeated questions and texts": {"repeated_questions._MIN_SHARED_WORDS": _NEVER},
 }
 # What the rules above consist of, and what no question set was written for.
@@ -88,7 +86,6 @@ PARTS_OF_RULES: Mapping[str, Mapping[str, Any]] = {
     },
     "newer: least share of the question": {"newer_statements._MIN_NAMED": 0.0},
     "newer: by chance": {"newer_statements._MIN_SHARE_BY_CHANCE": 0.25},
-    "newer: than a single match": {"legs.words._WordSearch._has_one_strict": lambda self, scores, how: False},
     "newer: not of the past": {"legs.words.names_the_past": lambda text: False},
 }
 _BY_WORDS = relevance.FLOOR_BY_WORDS

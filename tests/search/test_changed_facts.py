@@ -103,29 +103,6 @@ def test_a_newer_statement_about_another_thing_stays_behind(
     assert call(query=question)["results"][0]["session_id"] == "fact"
 
 
-def test_keywords_find_a_newer_statement_that_lacks_one_of_them(db: SessionDB, call: Call) -> None:
-    """Only the older statement has all of them, so a search for all words would list nothing else."""
-    tell(db, "old", ["Deploys of the intranet go out from the develop branch.", "Noted."])
-    tell(db, "new", ["Deploys of the intranet no longer go out from develop, it's main.", "I see."], at=BEGIN + _DAY)
-    assert [result["session_id"] for result in call(query="intranet deploy branch")["results"]] == ["new", "old"]
-
-
-def test_a_scheduled_job_replaces_nothing(db: SessionDB, call: Call) -> None:
-    """It says the same again and again, and states nothing of the user's own."""
-    tell(db, "fact", ["Deploys of the intranet go out from the develop branch.", "Noted."])
-    tell(db, "job", ["Deploys of the intranet go out from develop, 14 today.", "Done."], at=BEGIN + _DAY, source="cron")
-    assert [result["session_id"] for result in call(query="intranet deploy branch")["results"]] == ["fact"]
-
-
-def test_a_statement_counts_where_its_reply_matches_better(db: SessionDB, call: Call) -> None:
-    """A terse reply often has more of the question's words than what it replies to."""
-    old = "Our staging cluster is in eu-west-1, how do I list its node groups?"
-    tell(db, "old", [old, "list-nodegroups --cluster staging --region eu-west-1"])
-    tell(db, "new", ["Make a kubeconfig for the staging cluster in eu-north-1.", "Done."], at=BEGIN + _DAY)
-    results = call(query="staging cluster region")["results"]
-    assert [result["session_id"] for result in results] == ["new", "old"]
-
-
 def test_a_newer_message_that_shares_characters_stays_behind(db: SessionDB, call: Call) -> None:
     """In scripts without spaces, two texts share pairs of characters by chance."""
     tell(db, "fact", ["京都の大学病院は明治時代に開設された。", "はい。"])

@@ -63,16 +63,11 @@ def put_newer_statements_first(
     reader: IndexReader,
     query: str,
     scores: Sequence[SessionScore],
-    others: Sequence[SessionScore] = (),
     skipped: Collection[int] = (),
 ) -> list[SessionScore]:
-    """The scores with each newer statement before the older one that it replaces.
-
-    A newer statement may be among the `others`, which match less strictly. Sessions in `skipped` stay where they are.
-    """
-    values = {score.session: score.score for score in (*scores, *others)}
-    compared = {score.session: score for score in (*others, *scores) if score.session not in skipped}
-    some = [score for score in compared.values() if _may_state(score)]
+    """The scores with each newer statement before the older one that it replaces; those in `skipped` stay in place."""
+    values = {score.session: score.score for score in scores}
+    some = [score for score in scores if score.session not in skipped and _may_state(score)]
     some = sorted(some, key=lambda score: -values[score.session])[:_MAX_COMPARED]
     stated = _read(reader, some, values) if len(some) > 1 else []
     if len(stated) < 2:
@@ -91,9 +86,8 @@ def put_newer_statements_first(
         for place in places:
             ordered[place] = _mark(ordered[place], OLDER_STATEMENT)
         if places:
-            before = [place for place, score in enumerate(ordered) if score.session == newer.score.session]
-            score = ordered.pop(before[0]) if before else newer.score
-            ordered.insert(min([*before, *places]), _mark(score, NEWER_STATEMENT))
+            before = next(place for place, score in enumerate(ordered) if score.session == newer.score.session)
+            ordered.insert(min(before, *places), _mark(ordered.pop(before), NEWER_STATEMENT))
     ranked = sorted((score.score for score in ordered), reverse=True)
     return [score._replace(score=value) for score, value in zip(ordered, ranked, strict=True)]
 

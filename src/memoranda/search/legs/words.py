@@ -227,12 +227,10 @@ class _WordSearch:
         sessions = self._reader.sessions([score.session for score in scores])
         if any(session.source in self._background for session in sessions.values()):
             scores = self._lower_background(scores, sessions)
-        if self._sort is None and not self._query.exact and not names_the_past(self._query.text):
-            others = self._rank_loosely() if self._has_one_strict(scores, how) else ()
-            sessions |= self._reader.sessions([score.session for score in others if score.session not in sessions])
+        has_words = any(len(part.tokens) == 1 for part in self._query.parts)
+        if self._sort is None and has_words and not self._query.exact and not names_the_past(self._query.text):
             jobs = {number for number, session in sessions.items() if session.source in self._background}
-            if max(len(scores), len(others)) > 1:
-                scores = put_newer_statements_first(self._reader, self._query.text, scores, others, jobs)
+            scores = put_newer_statements_first(self._reader, self._query.text, scores, jobs)
         found = [
             Candidate(
                 session_id=session.id,
@@ -252,18 +250,6 @@ class _WordSearch:
             if (session := sessions.get(score.session)) is not None
         ]
         return Candidates(found, how, missing, total, truncated, self._asked, more=not self._fetcher.complete)
-
-    def _has_one_strict(self, scores: Sequence[SessionScore], how: str) -> bool:
-        """Whether a single session has all of several plain words, so that a newer one may lack some of them."""
-        parts = self._query.parts
-        return (
-            len(scores) == 1 < len(parts) and how == self._how_strict and all(len(part.tokens) == 1 for part in parts)
-        )
-
-    def _rank_loosely(self) -> list[SessionScore]:
-        """The sessions with any of the words."""
-        matches = self._fetcher.terms(self._query.terms).matches
-        return ranking.rank(matches, (), self._size, self._ranking)
 
     def _lower_background(
         self, scores: Sequence[SessionScore], sessions: Mapping[int, IndexedSession]
