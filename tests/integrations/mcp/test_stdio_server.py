@@ -149,7 +149,9 @@ def test_a_fact_is_on_disk_when_the_host_hears_so(tmp_path: Path) -> None:
 def test_killed_in_the_middle_of_writing_it_loses_nothing_that_it_answered(tmp_path: Path) -> None:
     """Whenever it happens; and the next server continues with the same home."""
     answered = 0
-    for milliseconds in (0, 100, 250, 500, 1_000):
+    for milliseconds in (0, 100, 250, 500, 1_000, 10_000):
+        if answered and milliseconds > 1_000:
+            break  # Only a busy machine needs so long for a first answer.
         with raw_host(tmp_path) as host:
             host.ask("tools/list")
             for number in range(20):
