@@ -153,3 +153,11 @@ def test_recall_gives_nothing_that_a_search_is_unsure_of(tmp_path: Path) -> None
         assert memory.recall("Which port does the staging replica listen on?").search["count"] == 1
         prompt = "Write a haiku about the weekend in the mountains, please."
         assert memory.recall(prompt).search["results"] == [] != memory.search(prompt)["results"]
+
+
+def test_a_newer_statement_comes_first_in_a_script_without_spaces(db: SessionDB, call: Call) -> None:
+    """Its words are in pieces for the index, as a name with dots is."""
+    tell(db, "old", ["我们的测试服务器放在上海机房。", "好的。"])
+    tell(db, "new", ["我们的测试服务器现在放在成都机房了。", "好的。"], at=BEGIN + _DAY)
+    results = call(query="我们的测试服务器放在哪个机房？")["results"]
+    assert [result["session_id"] for result in results] == ["new", "old"]

@@ -13,6 +13,7 @@ from operator import itemgetter
 from memoranda.search import guidance, ranking
 from memoranda.search.dates import may_name_date, time_ranges
 from memoranda.search.index.postings import TITLE, And, Filters, IndexedSession, Pattern, Posting
+from memoranda.search.index.tokenizer import is_unspaced
 from memoranda.search.legs.leg import Candidate, Candidates, SearchContext
 from memoranda.search.legs.term_fetcher import MAX_BY_TIME, AddedTerms, TermFetcher
 from memoranda.search.newer_statements import put_newer_statements_first
@@ -227,7 +228,8 @@ class _WordSearch:
         sessions = self._reader.sessions([score.session for score in scores])
         if any(session.source in self._background for session in sessions.values()):
             scores = self._lower_background(scores, sessions)
-        has_words = any(len(part.tokens) == 1 for part in self._query.parts)
+        # A name in pieces ("heron.port_of") asks for no fact; a text without spaces is in pieces, too.
+        has_words = any(len(part.tokens) == 1 or any(map(is_unspaced, part.tokens)) for part in self._query.parts)
         if self._sort is None and has_words and not self._query.exact and not names_the_past(self._query.text):
             jobs = {number for number, session in sessions.items() if session.source in self._background}
             scores = put_newer_statements_first(self._reader, self._query.text, scores, jobs)
