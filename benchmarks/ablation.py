@@ -47,7 +47,7 @@ RANKING: Mapping[str, Mapping[str, Any]] = {
     "strict stage": {"legs.words._WordSearch._strict": lambda self, limit: None},
     "longer words": {"search.Search._widen": lambda self, query: ()},
     "repeated texts": {"repeated_questions.find_repetitions": lambda *arguments: {}},
-    "newer statements": {"legs.words.put_newer_statements_first": lambda reader, query, scores, skipped: list(scores)},
+    "newer statements": {"legs.words._put_newer_statements_first": lambda reader, query, scores, skipped: list(scores)},
     "repeated questions and texts": {"repeated_questions._MIN_SHARED_WORDS": _NEVER},
 }
 # What the rules above consist of, and what no question set was written for.
@@ -77,15 +77,15 @@ PARTS_OF_RULES: Mapping[str, Mapping[str, Any]] = {
         "repeated_questions.RepeatedQuestions._add_asking": lambda self, *arguments: None,
     },
     "repeated: fewer shared pairs": {"repeated_questions._MIN_SHARED_PAIRS": 0.5},
-    "newer: says that it changed": {"newer_statements._SAYS_CHANGED": _NOTHING},
-    "newer: other words": {"newer_statements._MIN_COMMON": 2.0},
-    "newer: another one": {"newer_statements._is_of_another": lambda newer, older, named: False},
+    "newer: says that it changed": {"legs.words._SAYS_CHANGED": _NOTHING},
+    "newer: other words": {"legs.words._MIN_COMMON": 2.0},
+    "newer: another one": {"legs.words._is_of_another": lambda newer, older, named: False},
     "newer: what many say": {
-        "newer_statements._MAX_SAYING": _NEVER,
-        "newer_statements._MAX_SAYING_SOME": _NEVER,
+        "legs.words._MAX_SAYING": _NEVER,
+        "legs.words._MAX_SAYING_SOME": _NEVER,
     },
-    "newer: least share of the question": {"newer_statements._MIN_NAMED": 0.0},
-    "newer: by chance": {"newer_statements._MIN_SHARE_BY_CHANCE": 0.25},
+    "newer: least share of the question": {"legs.words._MIN_NAMED": 0.0},
+    "newer: by chance": {"legs.words._MIN_BY_CHANCE": 0.25},
     "newer: not of the past": {"legs.words.names_the_past": lambda text: False},
 }
 _BY_WORDS = relevance.FLOOR_BY_WORDS

@@ -140,6 +140,10 @@ class RankingContext:
     time_ranges: Sequence[TimeRange]
 
 
+NEWER_STATEMENT, OLDER_STATEMENT = "newer_statement", "older_statement"
+"""Signals of a score: it states what another one stated before, or what another one states later."""
+
+
 class SessionScore(NamedTuple):
     """The score of a session and its reasons. Terms are bits, in their order."""
 

@@ -34,7 +34,6 @@ from memoranda.search.index.tokenizer import (
     tokenize,
     tokens_of_words,
 )
-from memoranda.search.newer_statements import NEWER_STATEMENT, OLDER_STATEMENT
 from memoranda.search.query import (
     EVERYDAY,
     FRAMING,
@@ -49,7 +48,7 @@ from memoranda.search.query import (
     may_name,
     words_in_place,
 )
-from memoranda.search.ranking import LENGTH, SATURATION, term_weight
+from memoranda.search.ranking import LENGTH, NEWER_STATEMENT, OLDER_STATEMENT, SATURATION, term_weight
 from memoranda.search.repeated_questions import ASKED_BEFORE, MISSPELT
 from memoranda.search.search import Hit, SearchResult
 from memoranda.support.lazy_dataclass import dataclass
