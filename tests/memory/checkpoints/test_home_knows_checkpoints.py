@@ -134,6 +134,24 @@ def test_the_doctor_finds_missing_values_and_reading_them_raises(home: Path) -> 
         _store(memory).get("t", "")
 
 
+@pytest.mark.parametrize(
+    ("statement", "reported"),
+    [
+        ("UPDATE checkpoint_values SET kind = CAST(kind AS BLOB)", "has 2 rows of checkpoints that have changed"),
+        ("UPDATE checkpoint_values SET value = CAST(value AS TEXT)", "has 2 rows of checkpoints that have changed"),
+        ("ALTER TABLE checkpoint_writes RENAME COLUMN id TO hd", "the table checkpoint_writes has no column id"),
+    ],
+)
+def test_the_doctor_reports_other_types_and_names_of_columns(home: Path, statement: str, reported: str) -> None:
+    """One changed bit makes bytes of a text, text of bytes, or another name."""
+    with memoranda.open(home) as memory:
+        _put(_store(memory), "text")
+    with closing(sqlite3.connect(home / "checkpoints.db")) as connection, connection:
+        connection.execute(statement)
+    (issue,) = _issues(home)
+    assert reported in issue
+
+
 @pytest.mark.slow
 def test_a_migration_takes_checkpoints_along_and_back(home: Path, tmp_path: Path, postgres_url: str) -> None:
     """Those of all users, and new ones can be written afterwards."""
@@ -162,7 +180,7 @@ def test_every_changed_bit_of_a_checkpoint_is_reported(home: Path) -> None:
             _put(store, f"the heron stands in the river {number}", number=number)
     path, chosen = home / "checkpoints.db", random.Random(3)
     whole, rows = path.read_bytes(), _all_rows(path)
-    places = [at for at in range(len(whole)) if whole.startswith(b"heron", at)]
+    places = [at for at in range(len(whole)) if whole.startswith((b"heron", b"id INTEGER"), at)]
     places += [at for at in range(len(whole)) if whole[at] and chosen.random() < 0.03]
     for place in places:
         path.write_bytes(whole[:place] + bytes([whole[place] ^ (1 << chosen.randrange(8))]) + whole[place + 1 :])

@@ -144,7 +144,7 @@ class SqliteEngine(Database):
         guard: StoreGuard | None = None,
     ) -> None:
         self._guard = guard
-        self._tables: set[str] = set()
+        self._tables: dict[str, set[str]] = {}
 
         def inspect_store(connection: sqlite3.Connection) -> None:
             inspect(connection)
@@ -199,19 +199,24 @@ class SqliteEngine(Database):
         return str(self.path)
 
     def create_tables(self, schema: Schema) -> None:
-        self._tables |= {table.name for table in schema.tables}
+        self._tables |= {table.name: {column.name for column in table.columns} for table in schema.tables}
         self._upgrade(schema)
 
     def _upgrade(self, schema: Schema) -> None:
         upgrade_schema(self, schema)
 
     def check(self, *, thorough: bool = False) -> list[str]:
-        """Describe damage in SQLite's words, and name the tables that are missing: another program may drop one."""
+        """Describe damage in SQLite's words, and name missing tables and columns: another program may drop one."""
         if problems := super().check(thorough=thorough):
             return problems
         with self.reading() as connection:
-            existing = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-        return [f"the table {name} is missing" for name in sorted(self._tables - existing)]
+            for table, columns in sorted(self._tables.items()):
+                missing = columns - {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+                if missing == columns:
+                    problems.append(f"the table {table} is missing")
+                else:
+                    problems += [f"the table {table} has no column {name}" for name in sorted(missing)]
+        return problems
 
     def write_statement(self, statement: str, values: Sequence[Any]) -> list[Any]:
         with self.writing() as connection:
