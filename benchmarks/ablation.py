@@ -47,7 +47,9 @@ RANKING: Mapping[str, Mapping[str, Any]] = {
     "strict stage": {"legs.words._WordSearch._strict": lambda self, limit: None},
     "longer words": {"search.Search._widen": lambda self, query: ()},
     "repeated texts": {"repeated_questions.find_repetitions": lambda *arguments: {}},
-    "newer statements": {"legs.words._put_newer_statements_first": lambda reader, query, scores, skipped: list(scores)},
+    "newer statements": {
+        "legs.words._put_newer_statements_first": lambda reader, query, scores, looser, skipped: list(scores)
+    },
     "repeated questions and texts": {"repeated_questions._MIN_SHARED_WORDS": _NEVER},
 }
 # What the rules above consist of, and what no question set was written for.

@@ -103,6 +103,58 @@ def test_a_newer_statement_about_another_thing_stays_behind(
     assert call(query=question)["results"][0]["session_id"] == "fact"
 
 
+@pytest.mark.parametrize(
+    "keywords, old, new",
+    [
+        (
+            "intranet deploy branch",
+            "Deploys of the intranet go out from the develop branch.",
+            "Deploys of the intranet no longer go out from develop, it's main.",
+        ),
+        (
+            "alpacas vet",
+            "Our vet for the alpacas is Dr. Brannigan.",
+            "Dr. Brannigan retired, the alpacas see Dr. Mwangi.",
+        ),
+    ],
+)
+def test_keywords_list_a_newer_statement_that_lacks_one_of_them(
+    db: SessionDB, call: Call, keywords: str, old: str, new: str
+) -> None:
+    """It comes second: only the older statement has all of them."""
+    tell(db, "old", [old, "Noted."])
+    tell(db, "new", [new, "I see."], at=BEGIN + _DAY)
+    answer = call(query=keywords)
+    assert [result["session_id"] for result in answer["results"]] == ["old", "new"]
+    assert answer["sessions_matched"] == 2
+
+
+def test_a_scheduled_job_replaces_nothing(db: SessionDB, call: Call) -> None:
+    """It says the same again and again, and states nothing of the user's own."""
+    tell(db, "fact", ["Deploys of the intranet go out from the develop branch.", "Noted."])
+    tell(db, "job", ["Deploys of the intranet go out from develop, 14 today.", "Done."], at=BEGIN + _DAY, source="cron")
+    assert [result["session_id"] for result in call(query="intranet deploy branch")["results"]] == ["fact"]
+
+
+def test_a_change_of_what_many_say_comes_first(db: SessionDB, call: Call) -> None:
+    """If it says so, and matches as well as the older one."""
+    tell(db, "old", ["I cycle to work, eleven kilometres.", "Noted."])
+    for number, text in enumerate(("The printer at work is slow.", "At work the lift is loud.", "Work has a canteen.")):
+        tell(db, f"many{number}", [text, "I see."], at=BEGIN + number)
+    for number in range(30):
+        tell(db, f"note{number}", [f"Note {number} about gardens.", "I see."])
+    tell(db, "new", ["I take the tram to work now.", "I see."], at=BEGIN + _DAY)
+    found = [result["session_id"] for result in call(query="How do I get to work?", limit=10)["results"]]
+    assert found.index("new") < found.index("old")
+
+
+def test_a_question_about_a_word_with_a_hyphen_gets_the_newer_statement_first(db: SessionDB, call: Call) -> None:
+    """The index has it in pieces, as it has a name with dots, for which nobody asks in a sentence."""
+    tell(db, "old", ["Our stand-up is at 9:15, please write the reminder.", "Noted."])
+    tell(db, "new", ["The stand-up has been pushed to 10:30; update the reminder.", "I see."], at=BEGIN + _DAY)
+    assert [result["session_id"] for result in call(query="when do we have stand-up")["results"]] == ["new", "old"]
+
+
 def test_a_newer_message_that_shares_characters_stays_behind(db: SessionDB, call: Call) -> None:
     """In scripts without spaces, two texts share pairs of characters by chance."""
     tell(db, "fact", ["京都の大学病院は明治時代に開設された。", "はい。"])

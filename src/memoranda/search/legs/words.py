@@ -26,7 +26,6 @@ from memoranda.search.index.postings import (
     USER,
     And,
     Filters,
-    IndexedSession,
     Pattern,
     Posting,
     Word,
@@ -61,6 +60,7 @@ from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.lazy_pattern import compile_later
 
 _session_of = itemgetter(1)
+Scores = Sequence[SessionScore]
 
 # If very many messages have everything, only the newest are read.
 _MAX_STRICT = 800
@@ -88,7 +88,7 @@ _STANDING = "standing"
 # Of the first few hits an older one is replaced, if it matches well; so many messages are compared with it.
 _MAX_OLDER, _MIN_SHARE_OF_BEST, _MAX_COMPARED = 5, 0.4, 12
 # What more statements say, and match nearly as well, is the subject of a long conversation: of all that the question
-# names, or of some of it.
+# names, or of some of it. One that says that something changed, and matches as well, counts nevertheless.
 _MAX_SAYING, _MAX_SAYING_SOME, _NEARLY = 3, 2, 0.7
 _MAX_TOKENS, _MAX_CHARACTERS = 80, 240
 # The least share of the older one's score if both have what the question names: as several words, or with others; as a
@@ -237,7 +237,8 @@ class _WordSearch:
             scores += [score for score in self._rank_rows(rows) if score.session not in seen]
         how = self._how_strict if rows else guidance.NEARBY
         kept = ranking.keep_well_matching(scores, self._sort) if scores else []
-        return self._candidates(kept, how, (), len(scores)) if kept else None
+        looser = ranked.scores[:_MAX_COMPARED] if len(kept) < _ENOUGH else ()
+        return self._candidates(kept, how, (), len(scores), looser=looser) if kept else None
 
     def _with_exact_parts(self, ranked: _Ranked) -> Candidates | None:
         """For a sentence: the sessions that have at least its quoted, starred and grouped parts."""
@@ -285,16 +286,23 @@ class _WordSearch:
         return kept
 
     def _candidates(
-        self, scores: Sequence[SessionScore], how: str, missing: tuple[Term, ...], total: int, truncated: bool = False
+        self,
+        scores: Scores,
+        how: str,
+        missing: tuple[Term, ...],
+        total: int,
+        truncated: bool = False,
+        looser: Scores = (),
     ) -> Candidates:
-        sessions = self._reader.sessions([score.session for score in scores])
-        if any(session.source in self._background for session in sessions.values()):
-            scores = self._lower_background(scores, sessions)
+        sessions = self._reader.sessions([score.session for score in (*scores, *looser)])
+        jobs = {number for number, session in sessions.items() if session.source in self._background}
+        if not jobs.isdisjoint(score.session for score in scores):
+            scores = _lower_background(scores, jobs)
         # A name in pieces ("heron.port_of") asks for no fact; a text without spaces is in pieces, too.
-        has_words = any(len(part.tokens) == 1 or any(map(is_unspaced, part.tokens)) for part in self._query.parts)
-        if self._sort is None and has_words and not self._query.exact and not names_the_past(self._query.text):
-            jobs = {number for number, session in sessions.items() if session.source in self._background}
-            scores = _put_newer_statements_first(self._reader, self._query.text, scores, jobs)
+        words = (len(part.tokens) == 1 or any(map(is_unspaced, part.tokens)) for part in self._query.parts)
+        may_ask = self._query.question or any(words)
+        if self._sort is None and may_ask and not self._query.exact and not names_the_past(self._query.text):
+            scores = _put_newer_statements_first(self._reader, self._query.text, scores, looser, jobs)
         found = [
             Candidate(
                 session_id=session.id,
@@ -313,28 +321,10 @@ class _WordSearch:
             for score in scores
             if (session := sessions.get(score.session)) is not None
         ]
+        total = max(total, len(found))
         return Candidates(found, how, missing, total, truncated, self._asked, more=not self._fetcher.complete)
 
-    def _lower_background(
-        self, scores: Sequence[SessionScore], sessions: Mapping[int, IndexedSession]
-    ) -> list[SessionScore]:
-        """Lowers the scores of scheduled jobs: they say the same again and again, and people look for what people said.
-
-        A job comes after every conversation that has all of its words, and before those that match much worse.
-        """
-        jobs = {number for number, session in sessions.items() if session.source in self._background}
-        people = [score for score in scores if score.session not in jobs]
-        lowered: list[SessionScore] = []
-        for score in scores:
-            if score.session in jobs:
-                as_good = (other.score for other in people if other.near & score.near == score.near)
-                lower = min((score.score * BACKGROUND, *as_good))
-                lowered.append(score._replace(score=lower, signals={**score.signals, SCHEDULED: BACKGROUND}))
-            else:
-                lowered.append(score)
-        return sorted(lowered, key=lambda score: (-score.score, score.session in jobs))
-
-    def _describe(self, ranked: _Ranked, kept: Sequence[SessionScore]) -> str:
+    def _describe(self, ranked: _Ranked, kept: Scores) -> str:
         best = max(kept, key=lambda score: score.score)
         if best.whole != ranked.full or not ranked.complete:
             texts = (text for bit, text in enumerate(ranked.texts) if best.whole >> bit & 1)
@@ -389,30 +379,51 @@ def _as_one_term(rows: Sequence[Posting]) -> Matches:
     return Matches([MatchedTerm(len(rows))], [(row, 1) for row in rows])
 
 
+def _lower_background(scores: Scores, jobs: Collection[int]) -> list[SessionScore]:
+    """Lowers the scores of scheduled jobs: they say the same again and again, and people look for what people said.
+
+    A job comes after every conversation that has all of its words, and before those that match much worse.
+    """
+    people = [score for score in scores if score.session not in jobs]
+    lowered: list[SessionScore] = []
+    for score in scores:
+        if score.session in jobs:
+            as_good = (other.score for other in people if other.near & score.near == score.near)
+            lower = min((score.score * BACKGROUND, *as_good))
+            lowered.append(score._replace(score=lower, signals={**score.signals, SCHEDULED: BACKGROUND}))
+        else:
+            lowered.append(score)
+    return sorted(lowered, key=lambda score: (-score.score, score.session in jobs))
+
+
 def _count_sessions(rows: Sequence[Posting]) -> int:
     return len(set(map(_session_of, rows)))
 
 
 class _Statement(NamedTuple):
-    """What a message of the user states, and how well its session matches."""
+    """What a message of the user states."""
 
     score: SessionScore
-    value: float
     words: frozenset[str]
     text: str
 
+    @property
+    def value(self) -> float:
+        """How well its session matches."""
+        return self.score.score
+
 
 def _put_newer_statements_first(
-    reader: IndexReader,
-    query: str,
-    scores: Sequence[SessionScore],
-    skipped: Collection[int] = (),
+    reader: IndexReader, query: str, scores: Scores, looser: Scores, skipped: Collection[int]
 ) -> list[SessionScore]:
-    """The scores with each newer statement before the older one that it replaces; those in `skipped` stay in place."""
-    values = {score.session: score.score for score in scores}
-    some = [score for score in scores if score.session not in skipped and _may_state(score)]
-    some = sorted(some, key=lambda score: -values[score.session])[:_MAX_COMPARED]
-    stated = _read_statements(reader, some, values) if len(some) > 1 else []
+    """The scores with each newer statement before the older one that it replaces; those in `skipped` stay in place.
+
+    A newer one that only the `looser` matches have comes right after the older one.
+    """
+    every = {score.session: score for score in (*looser, *scores)}
+    some = [score for score in every.values() if score.session not in skipped and _may_state(score)]
+    some = sorted(some, key=lambda score: -score.score)[:_MAX_COMPARED]
+    stated = _read_statements(reader, some) if len(some) > 1 else []
     if len(stated) < 2:
         return list(scores)
     asked = content_words(query)
@@ -429,8 +440,9 @@ def _put_newer_statements_first(
         for place in places:
             ordered[place] = _mark(ordered[place], OLDER_STATEMENT)
         if places:
-            before = next(place for place, score in enumerate(ordered) if score.session == newer.score.session)
-            ordered.insert(min(before, *places), _mark(ordered.pop(before), NEWER_STATEMENT))
+            listed = [place for place, score in enumerate(ordered) if score.session == newer.score.session]
+            score = ordered.pop(listed[0]) if listed else newer.score
+            ordered.insert(min(*listed, *places) if listed else places[0] + 1, _mark(score, NEWER_STATEMENT))
     ranked = sorted((score.score for score in ordered), reverse=True)
     return [score._replace(score=value) for score, value in zip(ordered, ranked, strict=True)]
 
@@ -439,9 +451,7 @@ def _mark(score: SessionScore, signal: str) -> SessionScore:
     return score._replace(signals={**score.signals, signal: 1.0})
 
 
-def _read_statements(
-    reader: IndexReader, scores: Sequence[SessionScore], values: Mapping[int, float]
-) -> list[_Statement]:
+def _read_statements(reader: IndexReader, scores: Scores) -> list[_Statement]:
     """The statements of the user at the best messages of sessions: such a message, or what a reply answers."""
     asked = {score.best.message: score.best.message - (score.best.role == ASSISTANT) for score in scores}
     messages = reader.messages({*asked, *asked.values()})
@@ -452,7 +462,7 @@ def _read_statements(
             continue
         text = searchable_text(message).text
         if _states(text):
-            stated.append(_Statement(score, values[score.session], content_words(text), text))
+            stated.append(_Statement(score, content_words(text), text))
     return stated
 
 
@@ -483,16 +493,17 @@ def _replaces(newer: _Statement, older: _Statement, weights: Mapping[str, float]
     if not common or not is_later or newer.words <= older.words.union(weights):
         return False
     weight = sum(map(weights.__getitem__, named))
-    as_good = _NEARLY * min(newer.value, older.value)
-    saying = sum(common <= one.words and one.value >= as_good for one in stated)
-    if weight < _MIN_NAMED * sum(weights.values()) or saying > (_MAX_SAYING if common == named else _MAX_SAYING_SOME):
-        return False
     share = newer.value / (older.value or 1.0)
     changed = bool(_SAYS_CHANGED.search(newer.text)) and not _SAYS_CHANGED.search(older.text)
+    as_good = _NEARLY * min(newer.value, older.value)
+    saying = sum(common <= one.words and one.value >= as_good for one in stated)
+    is_of_many = saying > (_MAX_SAYING if common == named else _MAX_SAYING_SOME)
+    if weight < _MIN_NAMED * sum(weights.values()) or (is_of_many and not (changed and share >= _MIN_BY_CHANCE)):
+        return False
     by_chance = not changed and any(map(is_unspaced, common))
-    alike = len(common) > 1 or bool((older.words & newer.words).difference(weights, EVERYDAY))
+    alike = changed or len(common) > 1 or bool((older.words & newer.words).difference(weights, EVERYDAY))
     if common == named:
-        return share >= (_MIN_MATCH if changed or (alike and not by_chance) else _MIN_BY_CHANCE)
+        return share >= (_MIN_MATCH if alike and not by_chance else _MIN_BY_CHANCE)
     enough = sum(map(weights.__getitem__, common)) >= _MIN_COMMON * weight
     return enough and alike and not by_chance and share >= _MIN_MATCH and not _is_of_another(newer, older, named)
 
