@@ -1,5 +1,6 @@
 """The contract of vendors holds for a small vendor, and notices vendors that break it."""
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -120,3 +121,4 @@ def test_the_contract_notices(
     with pytest.raises((AssertionError, TimeoutError, pytest.fail.Exception)):
         run(**{name: fixtures[name] for name in names if name != "self"})
     provider.shutdown()
+    assert not any("delivery" in thread.name for thread in threading.enumerate())

@@ -14,6 +14,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -103,17 +104,15 @@ class VendorContract(ProviderContract):
         A turn that is refused for what it contains lets the next ones pass; otherwise their order is kept.
         """
         double.fail(fault)
-        manager = MemoryManager(tmp_path, _QUICK)
-        assert manager.add_provider(provider) and manager.initialize_all("s1")
-        for name in ("Otto", "Anna"):
-            assert manager.sync_all(f"The zebra is called {name}.", "Noted.", "s1")
-        wait_until(lambda: manager.backlog().last_error or not manager.backlog())
-        backlog = manager.backlog()
-        assert "memoranda provider" in backlog.last_error or "refuses" in backlog.last_error
-        assert SECRET not in backlog.last_error
-        double.fail(None)
-        wait_until(lambda: not manager.backlog())
-        assert manager.shutdown_all()
+        with _delivering(provider, tmp_path) as manager:
+            for name in ("Otto", "Anna"):
+                assert manager.sync_all(f"The zebra is called {name}.", "Noted.", "s1")
+            wait_until(lambda: manager.backlog().last_error or not manager.backlog())
+            backlog = manager.backlog()
+            assert "memoranda provider" in backlog.last_error or "refuses" in backlog.last_error
+            assert SECRET not in backlog.last_error
+            double.fail(None)
+            wait_until(lambda: not manager.backlog())
         stored = re.findall("called (Otto|Anna)", " ".join(double.stored_texts()))
         assert (sorted(stored, reverse=True) if fault == 422 else stored) == ["Otto", "Anna"]
 
@@ -179,17 +178,16 @@ class VendorContract(ProviderContract):
         self, provider: VendorProvider, double: VendorDouble, tmp_path: Path
     ) -> None:
         """The service is down for a third of the turns; every turn arrives once and in order."""
-        manager = MemoryManager(tmp_path, _QUICK)
-        assert manager.add_provider(provider) and manager.initialize_all("s1")
-        for number in range(_OUTAGE_TURNS):
-            if number == _OUTAGE_TURNS // 3:
-                assert manager.drain(GIVE_UP)
-                double.fail("down")
-            if number == 2 * _OUTAGE_TURNS // 3:
-                wait_until(lambda: manager.backlog().failing or not manager.backlog())
-                double.fail(None)
-            assert manager.sync_all(f"turn-{number:03}-of-many", "Noted.", "s1")
-        assert manager.drain(GIVE_UP) and manager.shutdown_all()
+        with _delivering(provider, tmp_path) as manager:
+            for number in range(_OUTAGE_TURNS):
+                if number == _OUTAGE_TURNS // 3:
+                    assert manager.drain(GIVE_UP)
+                    double.fail("down")
+                if number == 2 * _OUTAGE_TURNS // 3:
+                    wait_until(lambda: manager.backlog().failing or not manager.backlog())
+                    double.fail(None)
+                assert manager.sync_all(f"turn-{number:03}-of-many", "Noted.", "s1")
+            assert manager.drain(GIVE_UP)
         arrived = re.findall(r"turn-(\d+)-of-many", " ".join(double.stored_texts()))
         assert arrived == [f"{number:03}" for number in range(_OUTAGE_TURNS)]
 
@@ -272,6 +270,18 @@ class VendorContract(ProviderContract):
         report = started.forget()
         assert report["remaining"] or _count(double, "Otto") == 0
         assert started.forget()["deleted"] == []
+
+
+@contextmanager
+def _delivering(provider: VendorProvider, home: Path) -> Iterator[MemoryManager]:
+    """A manager with the provider; its deliveries end with the test, also with one that fails."""
+    manager = MemoryManager(home, _QUICK)
+    assert manager.add_provider(provider) and manager.initialize_all("s1")
+    try:
+        yield manager
+    finally:
+        shut_down = manager.shutdown_all()
+    assert shut_down
 
 
 def _start(provider: VendorProvider, home: Path, **facts: Any) -> VendorProvider:
