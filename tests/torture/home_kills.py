@@ -51,9 +51,10 @@ class Round:
         return self.root.with_name(f"{self.root.name}-{name}")
 
     def kill(self, area: str, process: Forked, after: float) -> bytes:
-        """Kill a process that has begun; what it said. One that had ended by itself does not count."""
+        """Kill a process once it has begun; what it said. One that had ended by itself does not count."""
+        said = process.heard()
         time.sleep(after)
-        said = process.kill()
+        said += process.kill()
         if not said.endswith(b"ended\n"):
             if process.wait() != -signal.SIGKILL:
                 self.faults.append(f"{area}: a process failed by itself")
@@ -93,7 +94,7 @@ def _write(current: Round) -> None:
     current.chance.shuffle(areas)
     for number, part in enumerate(areas):
         process = Forked(partial(_write_for_ever, current.root, part, number), _LONGEST)
-        said = process.heard() + current.kill(part, process, current.chance.uniform(0, 0.05))
+        said = current.kill(part, process, current.chance.uniform(0, 0.05))
         current.texts[part] += [line.decode() for line in said.split(b"\n")[:-1]]
         # Reading the outbox delivers it, so only the end of the writing shows that.
         current.compare(f"after a killed writer of {part}", parts=tuple(each for each in PARTS if each != "outbox"))
@@ -117,8 +118,8 @@ def _kill_and_complete(current: Round, area: str, operate: Callable[[], object],
     while killed < _KILLS_OF_EACH:
         process = Forked(partial(_operate, operate), _LONGEST)
         began = time.monotonic()
-        assert process.heard().startswith(b"begun")
         said = current.kill(area, process, current.chance.uniform(0, longest))
+        assert said.startswith(b"begun")
         if said.endswith(b"ended\n"):
             # It was faster: kill earlier.
             longest = (time.monotonic() - began) / 2
