@@ -10,6 +10,7 @@ import pytest
 
 import memoranda
 from memoranda.home.session_db import SessionDB
+from memoranda.memory.record import session_list
 from memoranda.memory.record.conversations import Conversation, EndsShape, ReadAhead, WindowShape
 from memoranda.memory.record.scope import Scope
 from memoranda.search.recent_work import recent_conversations
@@ -44,6 +45,7 @@ _WITHOUT_QUERY: list[dict[str, object]] = [
     {"limit": 10, "project": "harbour"},
     {"limit": 10, "project": "elsewhere"},
     {"limit": 10, "since": "2000-01-01"},
+    {"limit": 10, "source": "cli", "project": "harbour", "since": "2000-01-01"},
     {"session_id": "s7"},
     {"session_id": "s5b"},
     {"session_id": "s7", "around_message_id": 101},
@@ -133,11 +135,14 @@ def test_no_kind_of_search_takes_more_than_four_round_trips(
 
 
 @pytest.mark.parametrize("current", [None, "s4"])
-def test_without_a_query_as_many_round_trips_are_enough(db: SessionDB, proxy: Proxy, current: str | None) -> None:
+def test_without_a_query_as_many_round_trips_are_enough(
+    db: SessionDB, proxy: Proxy, current: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """For a list that says how each conversation ended, for reading and for scrolling; a list with filters takes six.
 
-    It reads which projects there are, and whether few conversations pass.
+    It reads which projects there are, and whether few conversations pass any of the filters.
     """
+    monkeypatch.setattr(session_list, "_FEW_SESSIONS", 2)
     tool = SessionSearchTool(lambda: db.scoped(Scope.of("ann")), current_session_id=current)
     for each in _WITHOUT_QUERY:
         limit = 6 if {"source", "project", "since"} & each.keys() else 4

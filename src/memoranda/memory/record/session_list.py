@@ -263,9 +263,12 @@ class SessionList(StorePart):
         if since is not None and (hour := hour_of(since)) is not None:
             # A conversation was active since if any session of it was.
             searches.append(("conversation_id", Condition("active_hour >= ?", (hour,))))
-        for column, condition in searches:
-            statement = f"SELECT {column} FROM sessions WHERE {condition.text} LIMIT ?"
-            (found,) = self._read_at_once((statement, (*condition.values, _FEW_SESSIONS)))
+        statements = [
+            (f"SELECT {column} FROM sessions WHERE {each.text} LIMIT ?", (*each.values, _FEW_SESSIONS))
+            for column, each in searches
+        ]
+        answers = self._read_at_once(*statements) if statements else []
+        for (column, _), found in zip(searches, answers, strict=True):
             if len(found) < _FEW_SESSIONS:
                 return self._dialect.one_of(f"sessions.{column}", [name for (name,) in found])
         return None
