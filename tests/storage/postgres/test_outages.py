@@ -13,6 +13,7 @@ import pytest
 
 from memoranda.errors import ConfigError, StorageError, StoreUnavailableError
 from memoranda.memory.record.store import SessionStore, open_store
+from memoranda.storage.postgres.connection import PostgresConnection
 from tests.postgres import Server
 from tests.timing import GIVE_UP, without_waiting
 
@@ -53,6 +54,27 @@ def test_appends_survive_immediate_restarts(own_postgres_server: Server) -> None
             texts = [row["content"] for row in store.messages.get_messages(f"s{number}")]
             assert texts == [str(index) for index in range(count)]
         assert store.maintenance.miscounted_sessions() == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("others", "outcome"), [(0, "rolled the change back"), (50, "is not known whether")])
+def test_a_number_that_a_crashed_server_gave_again_proves_no_commit(
+    own_postgres_server: Server, others: int, outcome: str
+) -> None:
+    """The crash lost a transaction, and another one with its number was committed: the first was not saved."""
+    with own_postgres_server.schema() as url, open_store(url, wait=GIVE_UP) as store:
+        engine = store.engine
+        with pytest.raises(StorageError, match=outcome), engine.writing() as connection:
+            engine.lock_session(connection, "s")
+            assert isinstance(connection, PostgresConnection)
+            own_postgres_server.control("-m", "immediate", "restart")
+            for _ in range(others):
+                own_postgres_server.admin("SELECT pg_current_xact_id()")
+            ((status,),) = own_postgres_server.admin(
+                "SELECT CASE WHEN %s::xid8 < pg_snapshot_xmax(pg_current_snapshot()) THEN pg_xact_status(%s::xid8) END",
+                (connection.transaction_id,) * 2,
+            )
+            assert status == ("committed" if others else None)
 
 
 @pytest.mark.slow

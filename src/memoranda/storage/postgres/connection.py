@@ -67,14 +67,17 @@ class PostgresRows:
 
 
 class PostgresConnection:
-    """An open transaction that may write: for whom it acts (see `row_security`), and its number once it is known."""
+    """An open transaction that may write: for whom it acts (see `row_security`), and its number once it is known.
 
-    __slots__ = ("raw", "setting", "transaction_id")
+    `server_life` is the life of the server in which it has this number.
+    """
+
+    __slots__ = ("raw", "server_life", "setting", "transaction_id")
 
     def __init__(self, raw: RawConnection, setting: str = "") -> None:
         self.raw = raw
         self.setting = setting
-        self.transaction_id = ""
+        self.transaction_id = self.server_life = ""
 
     def execute(self, statement: str, values: Sequence[Any] = (), /) -> PostgresRows:
         return PostgresRows(execute(self.raw, statement, values))

@@ -57,6 +57,13 @@ _BEGIN = "BEGIN"
 # the transaction was committed. It is assigned after the lock, so that the feed has a session's messages in order.
 _LOCK = "pg_advisory_xact_lock(hashtextextended(?, {}))"
 _LOCK_SESSION, _LOCK_TITLES = _LOCK.format(1), _LOCK.format(2)
+# Another one after a crash, which resets the statistics, and the same after an orderly restart.
+_LIFE = "COALESCE(pg_stat_get_bgwriter_stat_reset_time()::text, '')"
+# Whether the server crashed since, and the outcome of a transaction whose number it knows.
+_OUTCOME = (
+    f"SELECT {_LIFE} <> ?, CASE WHEN {_LIFE} = ? OR ?::text::xid8 < pg_snapshot_xmax(pg_current_snapshot())"
+    " THEN pg_xact_status(?::text::xid8) END"
+)
 _PAUSE = 0.05
 # How long the clocks of a node and the server are taken to run alike.
 _CLOCK_SECONDS = 300.0
@@ -322,10 +329,10 @@ class PostgresEngine:
         self._lock(connection, _LOCK_TITLES, user_id or "")
 
     def _lock(self, connection: Connection, lock: str, name: str) -> None:
-        statement = f"SELECT {lock}, pg_current_xact_id()::text"
-        _, transaction_id = connection.execute(statement, (self._lock_name(name),)).fetchone()
+        statement = f"SELECT {lock}, pg_current_xact_id()::text, {_LIFE}"
+        _, *transaction = connection.execute(statement, (self._lock_name(name),)).fetchone()
         if isinstance(connection, PostgresConnection):
-            connection.transaction_id = transaction_id
+            connection.transaction_id, connection.server_life = transaction
 
     def _lock_name(self, name: str) -> str:
         """Locks belong to the whole database, and other schemas have sessions of the same name."""
@@ -464,16 +471,24 @@ class PostgresEngine:
             if not connection_was_lost(error, connection.raw):
                 raise storage_error(error, self.location, self._wait) from error
             connection.raw.close()
-            if not self._was_committed(connection.transaction_id, error):
+            if not self._was_committed(connection, error):
                 raise rolled_back_error(self.location) from error
 
-    def _was_committed(self, transaction_id: str, error: psycopg.Error) -> bool:
-        """Ask the server for the outcome of a transaction whose commit got no answer."""
-        deadline = time.monotonic() + self._wait
-        while transaction_id and time.monotonic() < deadline:
-            ((status,),) = self._execute_alone("SELECT pg_xact_status(?::text::xid8)", [transaction_id])
-            if status in ("committed", "aborted"):
-                return bool(status == "committed")
+    def _was_committed(self, connection: PostgresConnection, error: psycopg.Error) -> bool:
+        """Ask the server for the outcome of a transaction whose commit got no answer.
+
+        A server that crashed gives numbers that it had not written down to other transactions: "committed" may be said
+        of one of these.
+        """
+        deadline, number, life = time.monotonic() + self._wait, connection.transaction_id, connection.server_life
+        while number and time.monotonic() < deadline:
+            ((crashed, status),) = self._execute_alone(_OUTCOME, [life, life, number, number])
+            if status == "aborted" or (crashed and status != "committed"):
+                return False
+            if status == "committed":
+                if crashed:
+                    break
+                return True
             time.sleep(_PAUSE)
         raise unknown_outcome_error(self.location) from error
 
