@@ -31,7 +31,7 @@ def main() -> int:
     options = parser.parse_args()
     warnings.simplefilter("ignore", DeprecationWarning)
     print(f"seed {options.seed}", flush=True)
-    failures = []
+    failed = False
     for name in options.kinds or _KINDS:
         run, usual = _KINDS[name]
         wanted = max(1, round(usual * options.share))
@@ -41,9 +41,12 @@ def main() -> int:
         print(f"\r{counts.line()} ({time.monotonic() - began:.0f} s)", flush=True)
         if counts.table:
             print(counts.table, flush=True)
-        failures += counts.failures(wanted)
-    print("\n".join(failures) or "No acknowledged write was lost or altered unnoticed.")
-    return 1 if failures else 0
+        for failure in counts.failures(wanted):
+            failed = True
+            print(failure, flush=True)
+    if not failed:
+        print("No acknowledged write was lost or altered unnoticed.")
+    return int(failed)
 
 
 def _show(done: int) -> None:
