@@ -40,9 +40,7 @@ def notes_of(program: str, collection: str, title: str, **more: Any) -> Imported
     return ImportedConversation(collection, title, source=f"{program}{_NOTES}", **more)
 
 
-def note(
-    collection: str, note_id: str, text: str, at: Any, origin: Mapping[str, Any] | None = None, line: int | None = None
-) -> ImportedMessage:
+def note(collection: str, note_id: str, text: str, at: Any, origin: Mapping[str, Any] | None = None) -> ImportedMessage:
     """Build one note; a changed text is a new note, because the record keeps what it has.
 
     `at` is when the text was written. `origin` has what else the program knows about it.
@@ -57,7 +55,6 @@ def note(
             "timestamp": at,
             "note": {"id": note_id, **dict(list(kept.items())[:_MAX_NOTE_FIELDS])},
         },
-        line,
     )
 
 

@@ -368,9 +368,9 @@ def can_begin_phrase(words: Iterable[str], rule_id: str) -> bool:
     return not _first_symbols(rule_id).isdisjoint(map(_rule_book().symbols.get, words, repeat(_FILLER)))
 
 
-def can_form_phrase(words: Iterable[str], rule_id: str = "") -> bool:
-    """Whether these words, in any order, could form a phrase that a rule forbids: any rule, or the one with this id."""
-    return can_form_from(phrase_symbols(words), rule_id)
+def can_form_phrase(words: Iterable[str]) -> bool:
+    """Whether these words, in any order, could form a phrase that any rule forbids."""
+    return can_form_from(phrase_symbols(words))
 
 
 def phrase_symbols(words: Iterable[str]) -> frozenset[str]:
@@ -379,7 +379,7 @@ def phrase_symbols(words: Iterable[str]) -> frozenset[str]:
 
 
 def can_form_from(symbols: frozenset[str], rule_id: str = "") -> bool:
-    """`can_form_phrase` for the symbols of words."""
+    """`can_form_phrase` for the symbols of words, and for the rule with this id if one is given."""
     return any(rule_id in ("", pattern.rule.id) for pattern in _rule_book().candidates(symbols))
 
 

@@ -183,7 +183,7 @@ def _encode(np: Any, rows: Sequence[Row], vectors: "Vectors") -> list[bytes]:
     return [*fields, np.packbits(vectors > 0, axis=1).tobytes(), numbers.tobytes()]
 
 
-def erase_rows(connection: sqlite3.Connection, np: Any, block: Block, rows: Iterable[int], dimensions: int) -> None:
+def erase_rows(connection: sqlite3.Connection, block: Block, rows: Iterable[int], dimensions: int) -> None:
     """Overwrite messages of a block with zeros."""
     sizes = (8, 4, 8, 1, 4, sign_bytes(dimensions), dimensions)
     columns = connection.execute(f"SELECT {_COLUMNS}, vectors FROM blocks WHERE number = ?", (block.number,)).fetchone()

@@ -110,7 +110,7 @@ class VectorUpdater:
             same = [row for row in rows if current.get(int(block.messages[row])) == int(block.checksums[row])]
             kept.update(int(block.messages[row]) for row in same)
             if gone := [row for row in rows if row not in same]:
-                vector_file.erase_rows(self._connection, self._np, block, gone, dimensions)
+                vector_file.erase_rows(self._connection, block, gone, dimensions)
         return kept
 
     def _add(self, messages: Sequence[FeedMessage], dimensions: int) -> None:

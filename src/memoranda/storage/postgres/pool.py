@@ -238,7 +238,7 @@ class ServerPool:
                 return self._open_pool().getconn(timeout=max(0.01, min(_ATTEMPT_SECONDS, deadline - time.monotonic())))
             except PoolTimeout as error:
                 if time.monotonic() >= deadline:
-                    raise self._explain(error) from error
+                    raise self._explain() from error
 
     def release(self, connection: RawConnection) -> None:
         """Return a connection; one that is inside a transaction or broken is closed."""
@@ -270,7 +270,7 @@ class ServerPool:
                 )  # fmt: skip
             return self._pool
 
-    def _explain(self, error: PoolTimeout) -> StorageError:
+    def _explain(self) -> StorageError:
         """Whether the server cannot be reached, or all connections are in use."""
         try:
             self.connect().close()

@@ -311,7 +311,7 @@ def _any_shared(words: Sequence[Word], others: Sequence[Word]) -> bool:
 
 def _lost_negations(before: Sequence[Clause], after: Sequence[Clause]) -> list[str]:
     denied = _scopes(_DENIAL, after, both_sides=True)
-    wide = [(marker, [*words, *_around(marker, words, after)]) for marker, words in denied]
+    wide = [(marker, [*words, *_around(marker, after)]) for marker, words in denied]
     found = []
     negated = _scopes(_NEGATION, before, both_sides=True)
     for marker, words in negated:
@@ -328,7 +328,7 @@ def _lost_negations(before: Sequence[Clause], after: Sequence[Clause]) -> list[s
     return found
 
 
-def _around(marker: str, words: Sequence[Word], after: Sequence[Clause]) -> list[Word]:
+def _around(marker: str, after: Sequence[Clause]) -> list[Word]:
     """All words of the clauses with a marker such as "dislikes", which denies what stands on either side."""
     return [word for clause in after if marker in clause.text for word in clause.words]
 
