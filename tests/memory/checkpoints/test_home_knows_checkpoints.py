@@ -152,6 +152,20 @@ def test_the_doctor_reports_other_types_and_names_of_columns(home: Path, stateme
     assert reported in issue
 
 
+@pytest.mark.parametrize("column", ["id", "thread_id", "state"])
+def test_a_renamed_column_costs_no_checkpoint(home: Path, column: str) -> None:
+    """The doctor saves the rows with the values that the column has."""
+    with memoranda.open(home) as memory:
+        _put(_store(memory), "text")
+    rows = _all_rows(home / "checkpoints.db")
+    with closing(sqlite3.connect(home / "checkpoints.db")) as connection, connection:
+        connection.execute(f"ALTER TABLE checkpoints RENAME COLUMN {column} TO other")
+    for issue in list(examine(Home.at(home))):
+        if issue.path.name == "checkpoints.db" and issue.repair is not None:
+            issue.repair()
+    assert _all_rows(home / "checkpoints.db") == rows and _issues(home) == []
+
+
 @pytest.mark.slow
 def test_a_migration_takes_checkpoints_along_and_back(home: Path, tmp_path: Path, postgres_url: str) -> None:
     """Those of all users, and new ones can be written afterwards."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from memoranda.storage.connection import Connection
 from memoranda.storage.schema import ChangeTrigger, Column, Migration, RowTrigger, Schema, ServerTables, Table
+from memoranda.storage.state_meta import add_meta
 
 SYSTEM_PROMPTS = Table(
     "system_prompts",
@@ -362,10 +363,7 @@ def hour_of(timestamp: Any) -> int | None:
 
 
 def _name_store(connection: Connection) -> None:
-    connection.execute(
-        "INSERT INTO state_meta (key, value) VALUES ('store_id', ?) ON CONFLICT (key) DO NOTHING",
-        (os.urandom(8).hex(),),
-    )
+    add_meta(connection, "store_id", os.urandom(8).hex())
 
 
 _SEARCHED_COLUMNS = ("role", "content", "content_format", "tool_name", "tool_calls")

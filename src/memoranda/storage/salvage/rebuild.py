@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
+from operator import ne
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -199,7 +200,11 @@ def readable_rows(
         existing = [row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")]
     except sqlite3.DatabaseError:
         existing = []
-    names = [column.name for column in table.columns if column.name in existing]
+    declared = [column.name for column in table.columns]
+    if len(existing) == len(declared) and sum(map(ne, existing, declared)) == 1:
+        # A changed bit has renamed a column, without which no row can be stored again.
+        existing = []
+    names = [name for name in declared if name in existing]
     reached: set[int] = set()
     if names:
         select = f"SELECT rowid, {', '.join(names)} FROM {table.name} WHERE rowid BETWEEN ? AND ? ORDER BY rowid"
