@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 from memoranda.storage.connection import Connection
+from memoranda.storage.state_meta import read_meta, write_meta
 from memoranda.support.json_object import parse_list
 from memoranda.support.lazy_dataclass import dataclass
 
@@ -40,6 +41,12 @@ class Migration:
 
     name: str
     apply: Callable[[Connection], Any]
+
+    def apply_once(self, connection: Connection, component: str = "") -> None:
+        key = f"migration:{component}{self.name}"
+        if read_meta(connection, key) is None:
+            self.apply(connection)
+            write_meta(connection, key, "done")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ from memoranda.errors import ConfigError, NewerStoreError, StorageError
 from memoranda.storage.postgres.connection import PostgresConnection, RawConnection
 from memoranda.storage.postgres.dialect import TRANSACTION
 from memoranda.storage.postgres.row_security import EVERYONE, SHARED_POLICY, protect_table, set_locally
-from memoranda.storage.schema import STATE_META, ChangeTrigger, Column, Migration, Schema, Table
-from memoranda.storage.state_meta import read_meta, write_meta
+from memoranda.storage.schema import STATE_META, ChangeTrigger, Column, Schema, Table
 
 OLDEST_SERVER = 150_000
 _KINDS = {"text": 'text COLLATE "C"', "real": "double precision", "integer": "bigint", "blob": "bytea"}
@@ -73,7 +72,7 @@ def _create(connection: PostgresConnection, schema: Schema) -> None:
     for table_name, user in schema.server.shared_user_tables:
         protect_table(connection, table_name, user, SHARED_POLICY)
     for migration in schema.migrations:
-        _apply(connection, schema, migration)
+        migration.apply_once(connection, f"{schema.name}:")
     connection.execute(
         f"INSERT INTO {_VERSIONS} (component, version) VALUES (?, ?)"
         " ON CONFLICT (component) DO UPDATE SET version = excluded.version",
@@ -114,13 +113,6 @@ def _create_trigger(connection: PostgresConnection, trigger: ChangeTrigger) -> N
         f"CREATE OR REPLACE TRIGGER {trigger.name} AFTER {trigger.event} ON {trigger.table}"
         f" FOR EACH ROW EXECUTE FUNCTION {trigger.name}()"
     )
-
-
-def _apply(connection: PostgresConnection, schema: Schema, migration: Migration) -> None:
-    key = f"migration:{schema.name}:{migration.name}"
-    if read_meta(connection, key) is None:
-        migration.apply(connection)
-        write_meta(connection, key, "done")
 
 
 def _stored_version(raw: RawConnection, schema: Schema, location: str) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
 from memoranda.storage.connection import Connection as AnyConnection
-from memoranda.storage.schema import COMPONENT_VERSIONS, STATE_META, Migration, Schema, Table
+from memoranda.storage.schema import COMPONENT_VERSIONS, STATE_META, Schema, Table
 from memoranda.storage.sqlite.database import Connection, Database
 from memoranda.storage.state_meta import read_meta, write_meta
 
@@ -30,10 +30,10 @@ def upgrade_schema(database: Database, schema: Schema) -> None:
         _create(connection, schema, schema.all_tables)
         if found == 0:
             for migration in schema.migrations:
-                _apply(connection, migration)
+                migration.apply_once(connection)
     for migration in schema.migrations:
         with database.writing() as connection:
-            _apply(connection, migration)
+            migration.apply_once(connection)
     with database.writing() as connection:
         if _stored_version(connection) < schema.version:
             _store_version(connection, schema.version)
@@ -53,7 +53,7 @@ def upgrade_component(database: Database, schema: Schema) -> None:
     with database.writing() as connection:
         _create(connection, schema, (*schema.tables, STATE_META, COMPONENT_VERSIONS))
         for migration in schema.migrations:
-            _apply(connection, migration, f"{schema.name}:")
+            migration.apply_once(connection, f"{schema.name}:")
         connection.execute(
             "INSERT INTO schema_version (component, version) VALUES (?, ?)"
             " ON CONFLICT (component) DO UPDATE SET version = excluded.version",
@@ -149,10 +149,3 @@ def _checked_version(connection: Connection, found: Any) -> int:
             "'memoranda doctor' says how to save its content."
         )
     return found
-
-
-def _apply(connection: Connection, migration: Migration, component: str = "") -> None:
-    key = f"migration:{component}{migration.name}"
-    if read_meta(connection, key) is None:
-        migration.apply(connection)
-        write_meta(connection, key, "done")
