@@ -3,26 +3,28 @@
 Positions of words would take more room than the rest of the index. A byte is enough to exclude nearly all messages that
 have the words of a phrase apart or in another order. Those that seem to have it are compared with their texts.
 
-The sequences of 16 consecutive documents are one row: so few that reading the others beside one hardly matters, and
-enough to fill the pages of the file. Each sequence ends with a zero.
+The sequences of eight consecutive documents are one row: so few that reading the others beside one hardly matters, and
+rows so small that they fill the pages of the file. Each sequence ends with a zero.
 """
 
 import re
 import sqlite3
-from array import array
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import groupby, islice
+from itertools import accumulate, chain, compress, count, groupby, islice
+from operator import itemgetter
 from zlib import crc32
 
 from memoranda.search.index.doc_sets import BLOCK_BITS, DocSet, from_docs, intersection
 from memoranda.search.index.tokenizer import is_unspaced
 
-# As many as the bits of the items into which `_chunks_of` divides a set.
-CHUNK = 16
+# As many as the bits of a byte, see `_chunks_of`.
+CHUNK = 8
 _AT_ONCE = 480
 _MAX_CACHED = 1 << 15
 _END, _BREAK = b"\0", b"\xff"
 _VALUES = 254
+_words_of = itemgetter(1)
 
 
 class _ByteCache(dict[str, int]):
@@ -85,10 +87,9 @@ def keep_with_sequences(connection: sqlite3.Connection, docs: DocSet, wanted: It
     for tokens in wanted:
         found: list[int] = []
         expression: re.Pattern[bytes] | None = None
-        for chunk, words in _read(connection, _chunks_of(docs)):
-            expression = expression or _expression(tokens, words)
-            if expression.search(words):
-                found += _docs_with(expression, chunk, words)
+        for rows in _read_in_parts(connection, _chunks_of(docs)):
+            expression = expression or _expression(tokens, rows[0][1])
+            found += _docs_with(expression, rows)
         docs = intersection(docs, from_docs(found))
     return docs
 
@@ -104,11 +105,7 @@ def read_sequences(connection: sqlite3.Connection, docs: Iterable[int]) -> Itera
 def _chunks_of(docs: DocSet) -> Iterator[int]:
     """The chunks that have any of the documents."""
     for block in docs:
-        flags = docs.flags(block)
-        first = (block << BLOCK_BITS) // CHUNK
-        for number, bits in enumerate(array("H", flags + bytes(len(flags) % 2)), first):
-            if bits:
-                yield number
+        yield from compress(count((block << BLOCK_BITS) // CHUNK), docs.flags(block))
 
 
 def _expression(tokens: bytes, sample: bytes) -> re.Pattern[bytes]:
@@ -118,18 +115,26 @@ def _expression(tokens: bytes, sample: bytes) -> re.Pattern[bytes]:
     return re.compile(re.escape(before[-1:]) + b"(?<=%b)(?=%b)" % (re.escape(before), re.escape(after)))
 
 
-def _docs_with(expression: re.Pattern[bytes], chunk: int, words: bytes) -> Iterator[int]:
-    """The documents of a chunk in which something is found."""
-    sequences = enumerate(words.split(_END), chunk * CHUNK)
-    return (doc for doc, sequence in sequences if expression.search(sequence))
+def _docs_with(expression: re.Pattern[bytes], rows: Sequence[tuple[int, bytes]]) -> Iterator[int]:
+    """The documents of some chunks in which something is found; looking through all at once is faster."""
+    joined = b"".join(map(_words_of, rows))
+    ends = list(accumulate(map(len, map(_words_of, rows))))
+    for match in expression.finditer(joined):
+        place = bisect_right(ends, match.start())
+        chunk, words = rows[place]
+        yield chunk * CHUNK + joined.count(_END, ends[place] - len(words), match.start())
 
 
 def _read(connection: sqlite3.Connection, chunks: Iterable[int]) -> Iterator[tuple[int, bytes]]:
     """The sequences of chunks; raises sqlite3.DatabaseError if some are missing."""
+    return chain.from_iterable(_read_in_parts(connection, chunks))
+
+
+def _read_in_parts(connection: sqlite3.Connection, chunks: Iterable[int]) -> Iterator[list[tuple[int, bytes]]]:
     rest = iter(chunks)
     while some := list(islice(rest, _AT_ONCE)):
         marks = ", ".join("?" * len(some))
         rows = connection.execute(f"SELECT chunk, words FROM sequences WHERE chunk IN ({marks})", some).fetchall()
-        if len(rows) < len(some) or not all(type(words) is bytes for _, words in rows):
+        if len(rows) < len(some) or set(map(type, map(_words_of, rows))) != {bytes}:
             raise sqlite3.DatabaseError("a sequence of words is damaged")
-        yield from rows
+        yield rows
