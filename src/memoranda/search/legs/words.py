@@ -20,16 +20,7 @@ from typing import NamedTuple
 from memoranda.search import guidance, ranking
 from memoranda.search.dates import may_name_date, time_ranges
 from memoranda.search.index.message_text import searchable_text
-from memoranda.search.index.postings import (
-    ASSISTANT,
-    TITLE,
-    USER,
-    And,
-    Filters,
-    Pattern,
-    Posting,
-    Word,
-)
+from memoranda.search.index.postings import ASSISTANT, TITLE, USER, And, Filters, Pattern, Posting, Word
 from memoranda.search.index.reader import IndexReader
 from memoranda.search.index.tokenizer import is_unspaced
 from memoranda.search.legs.leg import Candidate, Candidates, SearchContext
@@ -227,7 +218,8 @@ class _WordSearch:
             # Results ordered by time need a score only for an explanation.
             scored = self._rank_rows(rows, every=True) if self._explain else []
             scores = ranking.sessions_by_time(rows, self._sort, scored)
-        return self._candidates(scores, self._how_strict, (), _count_sessions(rows), truncated)
+        found = self._candidates(scores, self._how_strict, (), _count_sessions(rows))
+        return replace(found, truncated=truncated)
 
     def _nearby(self, ranked: _Ranked, rows: list[Posting]) -> Candidates | None:
         """The sessions with everything in neighbouring messages, then the few with everything in one message."""
@@ -238,7 +230,7 @@ class _WordSearch:
         how = self._how_strict if rows else guidance.NEARBY
         kept = ranking.keep_well_matching(scores, self._sort) if scores else []
         looser = ranked.scores[:_MAX_COMPARED] if len(kept) < _ENOUGH else ()
-        return self._candidates(kept, how, (), len(scores), looser=looser) if kept else None
+        return self._candidates(kept, how, (), len(scores), looser) if kept else None
 
     def _with_exact_parts(self, ranked: _Ranked) -> Candidates | None:
         """For a sentence: the sessions that have at least its quoted, starred and grouped parts."""
@@ -286,13 +278,7 @@ class _WordSearch:
         return kept
 
     def _candidates(
-        self,
-        scores: Scores,
-        how: str,
-        missing: tuple[Term, ...],
-        total: int,
-        truncated: bool = False,
-        looser: Scores = (),
+        self, scores: Scores, how: str, missing: tuple[Term, ...], total: int, looser: Scores = ()
     ) -> Candidates:
         sessions = self._reader.sessions([score.session for score in (*scores, *looser)])
         jobs = {number for number, session in sessions.items() if session.source in self._background}
@@ -322,7 +308,7 @@ class _WordSearch:
             if (session := sessions.get(score.session)) is not None
         ]
         total = max(total, len(found))
-        return Candidates(found, how, missing, total, truncated, self._asked, more=not self._fetcher.complete)
+        return Candidates(found, how, missing, total, asked=self._asked, more=not self._fetcher.complete)
 
     def _describe(self, ranked: _Ranked, kept: Scores) -> str:
         best = max(kept, key=lambda score: score.score)
@@ -385,14 +371,12 @@ def _lower_background(scores: Scores, jobs: Collection[int]) -> list[SessionScor
     A job comes after every conversation that has all of its words, and before those that match much worse.
     """
     people = [score for score in scores if score.session not in jobs]
-    lowered: list[SessionScore] = []
+    lowered = list(people)
     for score in scores:
         if score.session in jobs:
             as_good = (other.score for other in people if other.near & score.near == score.near)
             lower = min((score.score * BACKGROUND, *as_good))
             lowered.append(score._replace(score=lower, signals={**score.signals, SCHEDULED: BACKGROUND}))
-        else:
-            lowered.append(score)
     return sorted(lowered, key=lambda score: (-score.score, score.session in jobs))
 
 
@@ -403,14 +387,9 @@ def _count_sessions(rows: Sequence[Posting]) -> int:
 class _Statement(NamedTuple):
     """What a message of the user states."""
 
-    score: SessionScore
+    hit: SessionScore
     words: frozenset[str]
     text: str
-
-    @property
-    def value(self) -> float:
-        """How well its session matches."""
-        return self.score.score
 
 
 def _put_newer_statements_first(
@@ -431,17 +410,17 @@ def _put_newer_statements_first(
     reader.prepare(map(Word, asked))
     size = reader.size().messages
     weights = {word: ranking.term_weight(reader.frequency(Word(word)), size, framing=False) for word in asked}
-    best = max(one.value for one in stated)
-    matching = [one for one in stated if one.value >= _MIN_SHARE_OF_BEST * best]
+    best = max(one.hit.score for one in stated)
+    matching = [one for one in stated if one.hit.score >= _MIN_SHARE_OF_BEST * best]
     ordered = list(scores)
-    for newer in sorted(stated, key=lambda one: one.score.best.time):
-        replaced = {older.score.session for older in matching if _replaces(newer, older, weights, stated)}
+    for newer in sorted(stated, key=lambda one: one.hit.best.time):
+        replaced = {older.hit.session for older in matching if _replaces(newer, older, weights, stated)}
         places = [place for place, score in enumerate(ordered[:_MAX_OLDER]) if score.session in replaced]
         for place in places:
             ordered[place] = _mark(ordered[place], OLDER_STATEMENT)
         if places:
-            listed = [place for place, score in enumerate(ordered) if score.session == newer.score.session]
-            score = ordered.pop(listed[0]) if listed else newer.score
+            listed = [place for place, score in enumerate(ordered) if score.session == newer.hit.session]
+            score = ordered.pop(listed[0]) if listed else newer.hit
             ordered.insert(min(*listed, *places) if listed else places[0] + 1, _mark(score, NEWER_STATEMENT))
     ranked = sorted((score.score for score in ordered), reverse=True)
     return [score._replace(score=value) for score, value in zip(ordered, ranked, strict=True)]
@@ -489,14 +468,14 @@ def _replaces(newer: _Statement, older: _Statement, weights: Mapping[str, float]
     """Whether a statement gives a later value of what an older one says about the question, and few others do."""
     named = {word for word in older.words & weights.keys() if not _HIRAGANA.fullmatch(word)}
     common = named & newer.words
-    is_later = newer.score.best.time > older.score.best.time
+    is_later = newer.hit.best.time > older.hit.best.time
     if not common or not is_later or newer.words <= older.words.union(weights):
         return False
     weight = sum(map(weights.__getitem__, named))
-    share = newer.value / (older.value or 1.0)
+    share = newer.hit.score / (older.hit.score or 1.0)
     changed = bool(_SAYS_CHANGED.search(newer.text)) and not _SAYS_CHANGED.search(older.text)
-    as_good = _NEARLY * min(newer.value, older.value)
-    saying = sum(common <= one.words and one.value >= as_good for one in stated)
+    as_good = _NEARLY * min(newer.hit.score, older.hit.score)
+    saying = sum(common <= one.words and one.hit.score >= as_good for one in stated)
     is_of_many = saying > (_MAX_SAYING if common == named else _MAX_SAYING_SOME)
     if weight < _MIN_NAMED * sum(weights.values()) or (is_of_many and not (changed and share >= _MIN_BY_CHANCE)):
         return False
