@@ -5,12 +5,14 @@
 
 It needs numpy and scikit-learn; the package itself does not. It learns from pairs that were written by hand
 (`*pairs.txt`), from sentences with one value at a time or with many (`learning_frames.txt`), from the sentences of a
-year (`*wordings.txt`), and from pairs of entries of different lines that share a word, which are merely alike. Of the
-latter, those that share much, or that look related to a model which did not see their set, are left out: many are.
+year (`*wordings.txt`), from entries with one word replaced by a synonym, and from pairs of entries of different lines
+that share a word, which are merely alike. Of the latter, those that share much, or that look related to a model which
+did not see their set, are left out: many are.
 """
 
 import argparse
 import random
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import permutations
@@ -25,14 +27,18 @@ from benchmarks.year import ATTRIBUTES, PROJECTS, SYLLABLES, Wordings, read_word
 from memoranda.upkeep.curator import entry_pairs
 from memoranda.upkeep.curator.entry_pairs import DATA_FILE, LABELS, LEAF_SCALE
 from memoranda.upkeep.curator.pair_features import align, features, normal, read_words
+from memoranda.upkeep.curator.word_roots import SYNONYMS
 
 _HERE = Path(__file__).parent
 _TARGET = Path(entry_pairs.__file__).with_name(DATA_FILE)
-# How much a pair counts: that two alike entries are left alone matters most, and of other pairs there are many.
+# How much a pair counts: that two alike entries are left alone matters most, and of pairs of different lines there are
+# many. What a user does on the first day counts three times.
 _WEIGHTS = {"alike": 4.0, "cross": 0.5}
+_FIRST_DAY, _FIRST_DAY_WEIGHT = ("own", "frames"), 3.0
 _CROSS_OF_A_SET = 1200
 _MAX_COVERED = 0.4
-_PAIRS_OF_A_FILE = 130
+_PAIRS_OF_A_FILE = 300
+_ENTRIES_WITH_SYNONYMS = 3000
 _GROUPS = 4
 
 
@@ -52,7 +58,7 @@ def main() -> None:
     names = list(found[0])
     table = np.array([[each[name] for name in names] for each in found])
     labels = np.array([LABELS.index("alike" if each.kind == "cross" else each.kind) for each in samples])
-    weights = np.array([_WEIGHTS.get(each.kind, 1.0) for each in samples])
+    weights = np.array([_weight(each) for each in samples])
     sure = _clean(samples, table, labels, weights)
     text = _serialize(names, _fit(table[sure], labels[sure], weights[sure]))
     if not options.without:
@@ -67,6 +73,11 @@ def main() -> None:
                 _print_counts(path)
     finally:
         _TARGET.write_text(written, "utf-8")
+
+
+def _weight(sample: Sample) -> float:
+    is_first_day = sample.source in _FIRST_DAY and sample.kind != "cross"
+    return _WEIGHTS.get(sample.kind, 1.0) * (_FIRST_DAY_WEIGHT if is_first_day else 1.0)
 
 
 def _print_counts(path: Path) -> None:
@@ -89,15 +100,28 @@ def _pair_files() -> list[Path]:
 
 def _all_samples(chance: random.Random) -> Iterator[Sample]:
     for path in _pair_files():
-        lines = [line.split(" | ") for line in path.read_text("utf-8").splitlines() if not line.startswith("#")]
-        cases = [[part.strip() for part in line] for line in lines if len(line) == 3]
-        name = _name_of(path)
-        yield from (Sample(name, *case) for case in cases)
-        yield from _cross(name, [case[1:] for case in cases], chance)
+        pairs = _read_pairs(path)
+        yield from pairs
+        yield from _cross(_name_of(path), [(each.older, each.newer) for each in pairs], chance)
     yield from _from_frames()
+    yield from _with_synonyms([each.older for each in _read_pairs(_HERE / "learning_pairs.txt")], chance)
     yield from _sentences("wordings", Wordings(), chance)
     for path in [*sorted(_HERE.glob("*wordings.txt")), *sorted((_HERE / "unseen").glob("*wordings.txt"))]:
         yield from _sentences(path.stem, read_wordings(path), chance)
+
+
+def _read_pairs(path: Path) -> list[Sample]:
+    lines = [line.split(" | ") for line in path.read_text("utf-8").splitlines() if not line.startswith("#")]
+    return [Sample(_name_of(path), *map(str.strip, line)) for line in lines if len(line) == 3]
+
+
+def _with_synonyms(texts: Sequence[str], chance: random.Random) -> Iterator[Sample]:
+    """An entry, and the same with one word replaced by another that means the same."""
+    synonyms = {word: line.split() for line in SYNONYMS.split(",") for word in line.split()}
+    for text in chance.sample(texts, len(texts))[:_ENTRIES_WITH_SYNONYMS]:
+        for word in sorted(synonyms.keys() & set(text.rstrip(".").split())):
+            other = chance.choice([each for each in synonyms[word] if each != word])
+            yield Sample("synonyms", "same", text, re.sub(rf"\b{word}\b", other, text))
 
 
 def _from_frames() -> Iterator[Sample]:
@@ -175,7 +199,14 @@ def _clean(samples: Sequence[Sample], table: Any, labels: Any, weights: Any) -> 
 
 def _fit(table: Any, labels: Any, weights: Any) -> Any:
     model = HistGradientBoostingClassifier(
-        max_depth=4, learning_rate=0.12, max_iter=200, l2_regularization=3.0, early_stopping=False, random_state=0
+        max_depth=5,
+        max_iter=200,
+        learning_rate=0.12,
+        min_samples_leaf=8,
+        max_features=0.5,
+        l2_regularization=3.0,
+        early_stopping=False,
+        random_state=0,
     )
     return model.fit(table, labels, sample_weight=weights)
 

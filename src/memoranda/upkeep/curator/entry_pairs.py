@@ -2,8 +2,8 @@
 
 Decision trees over the features of a pair weigh the four answers. They are in `relations.txt`, which
 `benchmarks/curator/learn.py` learns from pairs that were written by hand. An entry never leaves for one that lacks a
-name, a number, a date, a negation or a condition of it, unless it is superseded. Where both may hold, a pair is left
-alone.
+number, a date or a path of it, unless it is superseded; nor for one that says more and lacks a name, a negation or a
+condition. Where both may hold, a pair is left alone.
 """
 
 import re
@@ -21,11 +21,14 @@ Relation = Literal["same", "contained", "contains", "superseded"]
 # What the trees weigh, in the order of their numbers.
 LABELS = ("alike", "same", "contained", "superseded")
 DATA_FILE = "relations.txt"
-# How likely it may be that both entries hold: where one leaves for a new value, where one value of the same sentence
-# is all that differs, and where nothing is lost.
-_MAY_HOLD = 0.15
-_MAY_HOLD_BUT_FOR_A_VALUE = 0.5
-_MAY_HOLD_IF_NOTHING_IS_LOST = 0.35
+# How likely it may be that both entries hold: where one leaves for a new value, where it says that something changed or
+# one value of the same sentence is all that differs, where nothing is lost, and where the same seems to be said with
+# other names or roles.
+_MAY_HOLD = 0.2
+_MAY_HOLD_BUT_CHANGED = 0.5
+_MAY_HOLD_IF_NOTHING_IS_LOST = 0.4
+_MAY_HOLD_IF_REWORDED = 0.1
+_VALUES = ("number ", "date ", "path ")
 # "Uses it as a host", but not "40 euros a month".
 _ONE_OF_MANY = re.compile(
     r"(?<!\d )\b(?:an?|eine?n?|une?|una)\s+(?!(?:hour|day|night|week|month|year)\b)\w", re.IGNORECASE
@@ -63,21 +66,26 @@ def relation_of(older: str, newer: str) -> Relation | None:
     alike, same, contained, superseded = weigh(_trees(), found)
     is_value_alone = found["frame old words"] == found["frame new words"] == found["frame same kind"] == 1
     is_value_alone = is_value_alone and not _ONE_OF_MANY.search(older)
+    says_change = any(found[f"more {cue}"] > 0 for cue in ("change", "other state", "no longer"))
     if superseded > max(same, contained):
-        return "superseded" if alike < (_MAY_HOLD_BUT_FOR_A_VALUE if is_value_alone else _MAY_HOLD) else None
-    if alike > _MAY_HOLD_IF_NOTHING_IS_LOST or found["crossed names"]:
+        return "superseded" if alike < (_MAY_HOLD_BUT_CHANGED if is_value_alone or says_change else _MAY_HOLD) else None
+    if alike > _MAY_HOLD_IF_NOTHING_IS_LOST:
         return None
-    lost, added = _loses(older, newer), _loses(newer, older)
+    lost, added = _facts_lost(older, newer), _facts_lost(newer, older)
     if same > contained:
-        return None if lost or added else "same"
+        is_reworded = lost or added or found["crossed names"]
+        has_other_value = any(fact.startswith(_VALUES) for fact in (*lost, *added))
+        return None if has_other_value or (is_reworded and alike > _MAY_HOLD_IF_REWORDED) else "same"
+    if found["crossed names"]:
+        return None
     if not lost and aligned.covered_older >= max(_COVERED, aligned.covered_newer):
         return "contains"
     return None if added or aligned.covered_newer < _COVERED else "contained"
 
 
-def _loses(one: str, other: str) -> bool:
-    """Whether the other lacks more than a word, which may have been replaced by another one."""
-    return any(not lost.startswith("word ") for lost in missing_facts([one], other))
+def _facts_lost(one: str, other: str) -> list[str]:
+    """What the other lacks, but for words, which may have been replaced by other ones."""
+    return [fact for fact in missing_facts([one], other) if not fact.startswith("word ")]
 
 
 def weigh(trees: Trees, found: dict[str, float]) -> list[float]:

@@ -100,7 +100,9 @@ master main trunk, weekly daily monthly, red green blue, morning evening,
 monday tuesday wednesday thursday friday saturday sunday, montag dienstag mittwoch donnerstag freitag samstag sonntag,
 lundi mardi mercredi jeudi vendredi samedi dimanche, lunes martes miércoles jueves viernes sábado domingo
 """
-_EXCLUSIVE = [frozenset(map(stem, line.split())) for line in _EXCLUSIVE_WORDS.split(",")]
+_EXCLUSIVE_GROUP = {
+    stem(word): group for group, line in enumerate(_EXCLUSIVE_WORDS.split(",")) for word in line.split()
+}
 # A person or a project has several of these at a time: "Hobby: chess".
 _LISTED_WORDS = """
 note todo tip bug reminder hobby allergy language skill task rule idea link friend child son daughter brother sister pet
@@ -213,7 +215,8 @@ def _closeness_of_keys(one: str, other: str) -> float:
 
 
 def _are_exclusive(one: str, other: str) -> bool:
-    return any({one, other} <= line for line in _EXCLUSIVE)
+    group = _EXCLUSIVE_GROUP.get(one)
+    return group is not None and one != other and _EXCLUSIVE_GROUP.get(other) == group
 
 
 def _covered(words: Sequence[Word], only: Sequence[Word]) -> float:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from memoranda.search.index.stemmer import stem
 
 # Words between commas mean the same in an entry.
-_SYNONYMS = """
+SYNONYMS = """
 begin commence launch, finish complete conclude, leave depart, buy purchase acquire, repair fix, edit change
 modify alter adjust touch, delete erase remove, create generate, choose select pick, verify validate check test, send
 dispatch mail, receive obtain, give provide supply grant, allow permit, forbid prohibit ban, approve authorize
@@ -46,7 +46,7 @@ stuff style suite suppose sure tend that's there's they're though thus today tog
 veut we're well whatever whichever year yet you'll you're you've
 """
 _ROOT_OF = {
-    root: stem(words.split()[0]) for words in _SYNONYMS.split(",") for word in words.split() for root in (stem(word),)
+    root: stem(words.split()[0]) for words in SYNONYMS.split(",") for word in words.split() for root in (stem(word),)
 }
 # What kind of thing a name or a value is.
 _KIND_WORDS = """
