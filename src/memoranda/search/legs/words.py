@@ -288,7 +288,9 @@ class _WordSearch:
         words = (len(part.tokens) == 1 or any(map(is_unspaced, part.tokens)) for part in self._query.parts)
         may_ask = self._query.question or any(words)
         if self._sort is None and may_ask and not self._query.exact and not names_the_past(self._query.text):
+            matched = len(scores)
             scores = _put_newer_statements_first(self._reader, self._query.text, scores, looser, jobs)
+            total += len(scores) - matched
         found = [
             Candidate(
                 session_id=session.id,
@@ -307,7 +309,6 @@ class _WordSearch:
             for score in scores
             if (session := sessions.get(score.session)) is not None
         ]
-        total = max(total, len(found))
         return Candidates(found, how, missing, total, asked=self._asked, more=not self._fetcher.complete)
 
     def _describe(self, ranked: _Ranked, kept: Scores) -> str:
