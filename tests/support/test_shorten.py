@@ -51,8 +51,8 @@ def test_the_middle_says_how_much_was_left_out(text: str, limit: int, share: flo
 @given(_TEXTS, st.integers(-5, 90))
 def test_a_text_fits_into_its_room_in_json(text: str, room: int) -> None:
     """Escapes count, and what would still have fitted is not dropped, save for a character that cannot be split."""
-    shown = shorten_for_json(text, room)
-    assert text.startswith(shown)
+    shown, size = shorten_for_json(text, room)
+    assert text.startswith(shown) and size == len(json.dumps(shown, ensure_ascii=False))
     assert not shown or len(json.dumps(shown, ensure_ascii=False)) <= room
     if text.isascii() and "\r" not in text and shown != text:
         assert len(json.dumps(text[: len(shown) + 1], ensure_ascii=False)) > room
@@ -65,7 +65,7 @@ def test_no_character_is_split(character: str) -> None:
     whole = re.compile(f"(?:{re.escape(character)})*")
     for limit in range(2, 24):
         assert whole.fullmatch(shorten_end(text, limit).removesuffix("…"))
-        assert whole.fullmatch(shorten_for_json(text, limit))
+        assert whole.fullmatch(shorten_for_json(text, limit)[0])
         head, _, tail = shorten_middle(text, limit, "|").partition("|")
         assert whole.fullmatch(head) and whole.fullmatch(tail)
 

@@ -170,6 +170,7 @@ _TURNED = _LETTERS[13:] + _LETTERS[:13]
 _ROT13 = str.maketrans(_LETTERS + _LETTERS.upper(), _TURNED + _TURNED.upper())
 _LEET_WORD = r"[a-z0-9@$!|]{2,24}"
 _LEET_SIGN = r"[0-9@$!|](?:(?=[a-z])|(?<=[a-z].))"
+_FROM_SIGN = r"([0-9@$!|]\S*)"
 _LEET = (str.maketrans("013457@$!|89", "oieastasilbg"), str.maketrans("013457@$!|89", "oleastasiibg"))
 
 
@@ -312,7 +313,9 @@ def _known_words() -> frozenset[str]:
 def _find_leet(plain: str) -> Iterator[HiddenPiece]:
     if not compile_once(_LEET_SIGN).search(plain):
         return
-    odd = " ".join(word for word in set(plain.split()) if not word.isalpha())
+    # Most words have letters only. Each of the others is what is before its first digit or sign, and the rest.
+    pieces = compile_once(_FROM_SIGN).split(plain)
+    odd = " ".join([before.rpartition(" ")[2] + rest for before, rest in zip(pieces[::2], pieces[1::2], strict=False)])
     tokens = {token for token in compile_once(_LEET_WORD).findall(odd) if not token.isalpha() and not token.isdigit()}
     hits = {token for token in tokens if _leet_word(token) in _known_words()}
     if hits:

@@ -290,7 +290,8 @@ class _RuleBook:
         needs: list[frozenset[str]] = []
         expression = self._compile_pattern(text, needs)
         key = min(needs, key=len)
-        pattern = _Pattern(rule, expression, tuple(need for need in needs if need is not key), needs[0])
+        others = sorted((need for need in needs if need is not key), key=len)
+        pattern = _Pattern(rule, expression, tuple(others), needs[0])
         for symbol in key:
             self._by_symbol.setdefault(symbol, []).append(pattern)
 

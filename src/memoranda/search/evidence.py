@@ -78,9 +78,9 @@ def fit_message(
         if json_size(shown["tool_calls"]) > room // 2:
             shown["tool_calls"] = [f"{len(shown['tool_calls'])} calls"]
     other_fields = json_size(shown) + _CONTENT_FIELDS_CHARS
-    shown["content"] = shorten_for_json(text[start : start + max_chars], room - other_fields)
+    shown["content"], size = shorten_for_json(text[start : start + max_chars], room - other_fields)
     end = start + len(shown["content"])
-    size = other_fields + json_size(shown["content"])
+    size += other_fields
     if size > room or (end < min(start + min_chars, len(text)) and "tool_calls" not in shown):
         return None
     return FittedMessage(shown | ({"truncated": True, "chars": len(text)} if start or end < len(text) else {}), size)

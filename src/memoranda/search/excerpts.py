@@ -13,16 +13,16 @@ _MAX_TEXT = 200_000
 _WIDTH = 240
 _MAX_SNAP = 20
 _FLAT = str.maketrans("\n\r\t\v\f", "     ")
-# Markdown, and what stays of it. Underscores stay, because names in code begin and end with them, and so does a link
-# with a match in its address.
+# The hints without which there is no sign of a kind, the signs, and what stays of them. Underscores stay, because names
+# in code begin and end with them, and so does a link with a match in its address.
 _MARKDOWN = (
-    (re.compile(r"^[ \t]*(?:```[^\n`]*|[ \t|:=*_-]{3,})$", re.MULTILINE), ""),
-    (re.compile(r"^[ \t]*(?:#{1,6} |(?:> )+)", re.MULTILINE), ""),
-    (re.compile(r"^([ \t]*)[*+] ", re.MULTILINE), r"\1- "),
-    (re.compile(r"!?\[([^\[\]\n]*)\]\((?:[^()\s>]|\([^()\s>]*\))*\)"), r"\1"),
-    (re.compile(r"(\*\*|~~)(?=\S)([^\n]+?)(?<=\S)\1"), r"\2"),
-    (re.compile(r"(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])"), r"\1"),
-    (re.compile(r"(`+)([^`\n]+)\1"), r"\2"),
+    (("",), re.compile(r"^[ \t]*(?:```[^\n`]*|[ \t|:=*_-]{3,})$", re.MULTILINE), ""),
+    (("# ", "> "), re.compile(r"^[ \t]*(?:#{1,6} |(?:> )+)", re.MULTILINE), ""),
+    (("* ", "+ "), re.compile(r"^([ \t]*)[*+] ", re.MULTILINE), r"\1- "),
+    (("](",), re.compile(r"!?\[([^\[\]\n]*)\]\((?:[^()\s>]|\([^()\s>]*\))*\)"), r"\1"),
+    (("**", "~~"), re.compile(r"(\*\*|~~)(?=\S)([^\n]+?)(?<=\S)\1"), r"\2"),
+    (("*",), re.compile(r"(?<![\w*])\*(?=\S)([^*\n]+?)(?<=\S)\*(?![\w*])"), r"\1"),
+    (("`",), re.compile(r"(`+)([^`\n]+)\1"), r"\2"),
 )
 
 
@@ -60,8 +60,8 @@ def best_match(text: str, query: Query) -> int:
 
 def without_markdown(text: str) -> str:
     """A text without the signs of Markdown for headings, emphasis, code, links, quotes and tables."""
-    for pattern, rest in _MARKDOWN:
-        text = pattern.sub(rest, text)
+    for hints, pattern, rest in _MARKDOWN:
+        text = pattern.sub(rest, text) if any(map(text.__contains__, hints)) else text
     return text
 
 

@@ -414,8 +414,8 @@ class _Measure:
         said = find_places(text) if 0 < len(absent) <= _MAX_ABSENT else {}
         for word in absent if said else ():
             others = words_in_place(word, self._places, said) - self._asked
-            is_misspelt = get_close_matches(word, others, 1, _SIMILAR) or get_close_matches(word, nearby, 1, MISSPELT)
-            if others and not is_misspelt:
+            is_similar = others and get_close_matches(word, others, 1, _SIMILAR)
+            if others and not is_similar and not get_close_matches(word, nearby, 1, MISSPELT):
                 return True
         return False
 

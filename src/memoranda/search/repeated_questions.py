@@ -90,14 +90,13 @@ def _compare(reader: IndexReader, rows: Iterable[Posting], role: int = ASSISTANT
     messages = reader.messages([row.message for row in ordered])
     owners: dict[int, int] = {}
     lengths: list[int] = []
-    numbers: list[frozenset[str]] = []
+    texts: list[str] = []
     found: dict[Posting, Posting] = {}
     for number, row in enumerate(ordered):
         message = messages.get(row.message)
-        text = "" if message is None else searchable_text(message).text[:_MAX_CHARACTERS]
-        own = _cached_sequences(text)
+        texts.append("" if message is None else searchable_text(message).text[:_MAX_CHARACTERS])
+        own = _cached_sequences(texts[-1])
         lengths.append(len(own))
-        numbers.append(frozenset(_NUMBERS.findall(text)))
         if len(own) < _MIN_SEQUENCES:
             continue
         shared = own & owners.keys() if row.role == role else ()
@@ -105,10 +104,11 @@ def _compare(reader: IndexReader, rows: Iterable[Posting], role: int = ASSISTANT
             older, count = Counter(owners[sequence] for sequence in shared).most_common(1)[0]
             is_much = count >= _MIN_SHARED * min(len(own), lengths[older])
             # A text with another number says something else: a fact that changed.
-            if is_much and numbers[-1] <= numbers[older] and ordered[older].session != row.session:
+            is_same = set(_NUMBERS.findall(texts[-1])).issubset(_NUMBERS.findall(texts[older]))
+            if is_much and is_same and ordered[older].session != row.session:
                 found[row] = ordered[older]
                 continue
-        owners.update(dict.fromkeys(own - owners.keys(), number))
+        owners.update(dict.fromkeys(own.difference(owners), number))
     return found
 
 

@@ -364,7 +364,7 @@ def echo_list(texts: Iterable[str], room: int) -> list[str]:
 
 def fit_json(text: str, room: int) -> str:
     """As much of a text as its JSON has room for."""
-    return shorten_for_json(replace_surrogates(text[: max(0, room)]), room)
+    return shorten_for_json(replace_surrogates(text[: max(0, room)]), room)[0]
 
 
 def search_pages(answer_one: Callable[[SearchRequest], JsonObject], request: SearchRequest, limit: int) -> JsonObject:

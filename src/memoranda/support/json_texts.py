@@ -30,16 +30,17 @@ def map_texts(value: Any, change: Callable[[str], str], *, keys: bool = True) ->
 
 
 def _collect_texts(value: Any, keys: bool, texts: list[str]) -> None:
-    if isinstance(value, str):
-        texts.append(value)
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            if keys and isinstance(key, str):
-                texts.append(key)
-            _collect_texts(item, keys, texts)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            _collect_texts(item, keys, texts)
+    match value:
+        case str():
+            texts.append(value)
+        case {}:
+            for key, item in value.items():
+                if keys and isinstance(key, str):
+                    texts.append(key)
+                _collect_texts(item, keys, texts)
+        case list() | tuple():
+            for item in value:
+                _collect_texts(item, keys, texts)
 
 
 def _unused(name: str, names: Mapping[Any, Any]) -> str:

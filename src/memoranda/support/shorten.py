@@ -51,15 +51,19 @@ def shorten_middle(
     return head + note.format(omitted=total - len(head) - len(tail), total=total) + tail
 
 
-def shorten_for_json(text: str, room: int) -> str:
-    """The longest start of a text that fits into `room` characters as a JSON string with quotes; without a mark."""
+def shorten_for_json(text: str, room: int) -> tuple[str, int]:
+    """The longest start of a text that fits into `room` characters as a JSON string, and the size of that string.
+
+    Without a mark; the size includes the quotes.
+    """
     end = min(len(text), max(0, room))
     size = len(encode_basestring(text[:end]))
     # Few characters are escaped, so few have to go.
     while end and size > room:
         end -= 1
         size -= len(encode_basestring(text[end])) - 2
-    return text[: _cut_before(text, end)]
+    cut = _cut_before(text, end)
+    return text[:cut], size - json_size(text[cut:end]) + 2
 
 
 def json_size(value: Any) -> int:

@@ -208,7 +208,7 @@ class TermFetcher:
             every.append(STANDING_TERM)
             matched.append(MatchedTerm(len(standing), typed=False, closeness=0.0, bonus=STANDING))
         numbered = zip(matched, count_terms((mask for _, mask in rows), len(matched)), strict=True)
-        matched = [replace(term, frequency=max(term.frequency, count)) for term, count in numbered]
+        matched = [replace(term, frequency=count) if count > term.frequency else term for term, count in numbered]
         matches, numbers = Matches(matched, rows).only_occurring()
         found = [every[number] for number in numbers]
         typed_terms = found[: matches.typed.bit_count()]
