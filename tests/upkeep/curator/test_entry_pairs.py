@@ -90,6 +90,18 @@ def test_a_value_for_one_place_leaves_that_of_another() -> None:
     assert relation_of("Line length is 100 in Python.", "Line length is 80 in Markdown.") is None
 
 
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("The API runs on Python 3.9.", "The API moved to Python 3.12."),
+        ("The shop runs on Node 18.", "The shop switched from Node 18 to Node 22."),
+    ],
+)
+def test_what_is_said_to_have_changed_is_superseded(older: str, newer: str) -> None:
+    """Also where the trees find it rather likely that both hold."""
+    assert relation_of(older, newer) == "superseded"
+
+
 def test_a_new_value_is_recognised_in_another_wording() -> None:
     """What has an attribute, as "the host of heron is …"; another attribute or owner is another fact."""
     older = "heron uses badola as its release host."

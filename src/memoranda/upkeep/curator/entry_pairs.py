@@ -1,9 +1,9 @@
 """Says what one entry is to another: the same, contained in it, or superseded by it; most pairs are merely alike.
 
 Decision trees over the features of a pair weigh the four answers. They are in `relations.txt`, which
-`benchmarks/curator/learn.py` learns from pairs that were written by hand. An entry never leaves for one that lacks a
-number, a date or a path of it, unless it is superseded; nor for one that says more and lacks a name, a negation or a
-condition. Where both may hold, a pair is left alone.
+`benchmarks/curator/learn.py` learns from pairs that were written by hand. An entry never leaves for one that says more
+and lacks a name, a number, a date, a negation or a condition of it; where the same seems to be said with other ones,
+the trees must be surer. Where both may hold, a pair is left alone.
 """
 
 import re
@@ -28,7 +28,6 @@ _MAY_HOLD = 0.2
 _MAY_HOLD_BUT_CHANGED = 0.5
 _MAY_HOLD_IF_NOTHING_IS_LOST = 0.4
 _MAY_HOLD_IF_REWORDED = 0.1
-_VALUES = ("number ", "date ", "path ")
 # "Uses it as a host", but not "40 euros a month".
 _ONE_OF_MANY = re.compile(
     r"(?<!\d )\b(?:an?|eine?n?|une?|una)\s+(?!(?:hour|day|night|week|month|year)\b)\w", re.IGNORECASE
@@ -71,21 +70,18 @@ def relation_of(older: str, newer: str) -> Relation | None:
         return "superseded" if alike < (_MAY_HOLD_BUT_CHANGED if is_value_alone or says_change else _MAY_HOLD) else None
     if alike > _MAY_HOLD_IF_NOTHING_IS_LOST:
         return None
-    lost, added = _facts_lost(older, newer), _facts_lost(newer, older)
+    lost, added = _loses(older, newer), _loses(newer, older)
     if same > contained:
         is_reworded = lost or added or found["crossed names"]
-        has_other_value = any(fact.startswith(_VALUES) for fact in (*lost, *added))
-        return None if has_other_value or (is_reworded and alike > _MAY_HOLD_IF_REWORDED) else "same"
-    if found["crossed names"]:
-        return None
+        return None if is_reworded and alike > _MAY_HOLD_IF_REWORDED else "same"
     if not lost and aligned.covered_older >= max(_COVERED, aligned.covered_newer):
         return "contains"
     return None if added or aligned.covered_newer < _COVERED else "contained"
 
 
-def _facts_lost(one: str, other: str) -> list[str]:
-    """What the other lacks, but for words, which may have been replaced by other ones."""
-    return [fact for fact in missing_facts([one], other) if not fact.startswith("word ")]
+def _loses(one: str, other: str) -> bool:
+    """Whether the other lacks more than a word, which may have been replaced by another one."""
+    return any(not fact.startswith("word ") for fact in missing_facts([one], other))
 
 
 def weigh(trees: Trees, found: dict[str, float]) -> list[float]:
