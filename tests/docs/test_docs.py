@@ -141,7 +141,10 @@ def test_every_command_in_a_page_exists(page: Path) -> None:
     ("tutorial", "printed"),
     [
         ("first-memory.md", ["Project uses pytest with xdist.", "Undid change 2 (add) in USER.md."]),
-        ("a-week-with-your-memory.md", ["time zone: Europe/Lisbon", "1 note,", "memory: superseded", "Undid change "]),
+        (
+            "a-week-with-your-memory.md",
+            ["time zone: Europe/Lisbon", "1 note,", "memory: superseded", "memory: contained", "Undid change "],
+        ),
     ],
 )
 def test_the_shell_commands_of_the_tutorials_run(tmp_path: Path, tutorial: str, printed: list[str]) -> None:

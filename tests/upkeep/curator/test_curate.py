@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -221,24 +222,33 @@ def test_an_undo_that_no_longer_fits_one_file_changes_none(memory: memoranda.Mem
 _STEPS = ("open", "write", "fsync", "replace", "close", "unlink", "ftruncate")
 
 
+def _curate_until(step: int, home: Path) -> None:
+    left = [step]
+    with memoranda.open(home) as memory:
+        assert memory.curated.entries("memory") and memory.sessions.items.list_items() == []
+        for name in _STEPS:
+            real = getattr(os, name)
+
+            def dying(*arguments: object, _real: Any = real, **more: object) -> object:
+                left[0] -= 1
+                if left[0] == 0:
+                    os._exit(9)
+                return _real(*arguments, **more)
+
+            setattr(os, name, dying)
+        os._exit(0 if memory.curate(apply=True)["applied"] else 1)
+
+
 def _dies_at(step: int, home: Path) -> bool:
     """Curate in a forked process that dies right before its n-th system call; False when it got through."""
     child = os.fork()
     if child == 0:
-        left = [step]
-        with memoranda.open(home) as memory:
-            assert memory.curated.entries("memory") and memory.sessions.items.list_items() == []
-            for name in _STEPS:
-                real = getattr(os, name)
-
-                def dying(*arguments: object, _real: Any = real, **more: object) -> object:
-                    left[0] -= 1
-                    if left[0] == 0:
-                        os._exit(9)
-                    return _real(*arguments, **more)
-
-                setattr(os, name, dying)
-            os._exit(0 if memory.curate(apply=True)["applied"] else 1)
+        try:
+            _curate_until(step, home)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(1)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     assert status in (0, 9)
     return status == 9

@@ -57,9 +57,10 @@ def test_what_is_touched_is_what_it_is_said_to_be() -> None:
     ("older", "newer"),
     [
         ("The server is in Frankfurt.", "The server is in Frankfurt and has 64 GB."),
+        ("Releases are cut from the branch stable.", "Releases are cut from the branch stable, on Mondays."),
         ("The user has a cat.", "The user has a cat named Luna and a dog named Rex."),
     ],
-    ids=["server", "cat"],
+    ids=["server", "releases", "cat"],
 )
 def test_a_part_is_contained_whichever_was_written_first(older: str, newer: str) -> None:
     """The longer one says all of the shorter one."""
@@ -199,6 +200,33 @@ def test_what_one_has_several_of_stays(older: str, newer: str) -> None:
 def test_the_same_words_may_say_another_thing(older: str, newer: str) -> None:
     """Who does what to whom, what comes first, one of several appointments, a relative, and a denial."""
     assert relation_of(older, newer) is None
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("Only Ana may deploy.", "Ana may deploy."),
+        ("Releases are cut only from main.", "Releases are cut from main."),
+        ("Nur Ana darf deployen.", "Ana darf deployen."),
+        ("The pool has at least 20 connections.", "The pool has at most 20 connections."),
+        ("The pool has at most 20 connections.", "The pool has 20 connections."),
+        ("Retry at most three times.", "Retry at least three times."),
+        ("Never use tabs.", "Use tabs."),
+        ("The cache must not be warm.", "The cache must be warm."),
+        ("Nutze niemals Tabs.", "Nutze Tabs."),
+        ("不要使用制表符。", "使用制表符。"),
+        ("Tests run before the merge.", "Tests run after the merge."),
+        ("Tests laufen vor dem Merge.", "Tests laufen nach dem Merge."),
+        ("The tests must pass before a release.", "The tests should pass before a release."),
+        ("All services log to Loki.", "Some services log to Loki."),
+        ("Invoices are sent to Lena.", "Invoices are sent by Lena."),
+        ("Messages go from Kafka to Postgres.", "Messages go from Postgres to Kafka."),
+    ],
+)
+def test_small_words_turn_what_the_same_words_say(older: str, newer: str) -> None:
+    """A restriction, a bound, a negation, a duty, an amount, a direction and an order, whichever was written first."""
+    assert relation_of(older, newer) is None
+    assert relation_of(newer, older) is None
 
 
 @pytest.mark.parametrize(

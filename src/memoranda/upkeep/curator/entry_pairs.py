@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from memoranda.upkeep.curator.missing_facts import missing_facts
-from memoranda.upkeep.curator.pair_features import align, features, normal
+from memoranda.upkeep.curator.pair_features import align, features, is_turned, normal
 
 Relation = Literal["same", "contained", "contains", "superseded"]
 
@@ -26,7 +26,7 @@ DATA_FILE = "relations.txt"
 # other names or roles.
 _MAY_HOLD = 0.2
 _MAY_HOLD_BUT_CHANGED = 0.5
-_MAY_HOLD_IF_NOTHING_IS_LOST = 0.4
+_MAY_HOLD_IF_NOTHING_IS_LOST = 0.45
 _MAY_HOLD_IF_REWORDED = 0.1
 # "Uses it as a host", but not "40 euros a month".
 _ONE_OF_MANY = re.compile(
@@ -73,7 +73,7 @@ def relation_of(older: str, newer: str) -> Relation | None:
     lost, added = _loses(older, newer), _loses(newer, older)
     if same > contained:
         is_reworded = lost or added or found["crossed names"]
-        return None if is_reworded and alike > _MAY_HOLD_IF_REWORDED else "same"
+        return None if is_turned(aligned) or (is_reworded and alike > _MAY_HOLD_IF_REWORDED) else "same"
     if not lost and aligned.covered_older >= max(_COVERED, aligned.covered_newer):
         return "contains"
     return None if added or aligned.covered_newer < _COVERED else "contained"

@@ -12,14 +12,14 @@ from itertools import combinations, pairwise, permutations
 from memoranda.upkeep.curator.clauses import Clause, Word, clauses_of, is_among, is_filler
 
 _I = re.IGNORECASE
-_NEGATION = re.compile(
+NEGATION = re.compile(
     r"\b(?:not|no|never|none|neither|nor|without|cannot|\w+n['’]t|nicht|nichts|nie|niemals|kein\w{0,2}|ohne|ne"
     r"|n['’](?=\w)|pas|jamais|aucune?|sans|rien|nunca|ning[uú]n\w?|sin|jamás|tampoco)\b|不|没|沒|无|無|勿|别|禁止|未|ない|ません",
     _I,
 )
 # Another wording of a negation.
 _DENIAL = re.compile(
-    _NEGATION.pattern
+    NEGATION.pattern
     + r"|\b(?:dislik\w+|hat(?:es?|ed)|avoid\w*|lacks?|lacking|refus\w+|forb\w+|prohibit\w*|bann?\w*|disabled?|off"
     r"|exclud\w+|except\w*|unless|only|un\w{4,}|non-?\w+|instead of|rather than|skip\w*|stop\w*|vermeide\w*|verboten"
     r"|außer|nur|évite\w*|interdi\w+|sauf|seulement|evita\w*|prohib\w+|salvo|excepto|solo|sólo)\b|避免|除|只|仅",
@@ -313,15 +313,15 @@ def _lost_negations(before: Sequence[Clause], after: Sequence[Clause]) -> list[s
     denied = _scopes(_DENIAL, after, both_sides=True)
     wide = [(marker, [*words, *_around(marker, after)]) for marker, words in denied]
     found = []
-    negated = _scopes(_NEGATION, before, both_sides=True)
+    negated = _scopes(NEGATION, before, both_sides=True)
     for marker, words in negated:
         if words and not any(_any_shared(words, scope) for _, scope in denied):
-            short = [scope for mark, scope in wide if not _NEGATION.fullmatch(mark)]
+            short = [scope for mark, scope in wide if not NEGATION.fullmatch(mark)]
             if not any(_any_shared(words, scope) for scope in short):
                 found.append(f"negation {marker} {words[0].text}")
     stated = _all_words(before)
     loose = _scopes(_DENIAL, before, both_sides=True) + _scopes(_EXCEPTION, before, both_sides=True)
-    for marker, words in _scopes(_NEGATION, after, both_sides=True):
+    for marker, words in _scopes(NEGATION, after, both_sides=True):
         known = [word for word in words if _any_shared([word], stated)]
         if known and not any(_any_shared(known, scope) for _, scope in loose) and not loose:
             found.append(f"statement without {marker} {known[0].text}")

@@ -9,12 +9,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
+from operator import and_
 from typing import NamedTuple, get_args
 
 from memoranda.memory.curated.operations import shared_ends
 from memoranda.search.index.related_words import opposite_words, related_words
 from memoranda.search.index.stemmer import stem
 from memoranda.upkeep.curator.clauses import Kind, Word, is_among, is_filler, same_word, words_in
+from memoranda.upkeep.curator.missing_facts import NEGATION, missing_facts
 from memoranda.upkeep.curator.word_roots import is_kind, is_light
 
 _I = re.IGNORECASE
@@ -109,6 +111,21 @@ note todo tip bug reminder hobby allergy language skill task rule idea link frie
 dependency goal warning fact example issue project team server client test branch
 """
 _LISTED = frozenset(map(stem, _LISTED_WORDS.split()))
+_WEIGHT_OF_WORD = 2.0
+# Small words that turn what the same words say, beside a negation: another one of the same line says another thing.
+_OPPOSED_WORDS = r"""
+at least|more than|above|mindestens|mehr als|au moins|plus de|al menos|más de
+, at most|less than|fewer than|up to|below|höchstens|weniger als|au plus|moins de|como máximo|menos de;
+before|until|till|vor|bis|avant|jusqu\w+|antes|hasta, after|since|nach|seit|après|depuis|después|desde;
+must|muss|müssen|doit|doivent|debe, should|soll|sollte|devrait|debería, may|might|darf|dürfen|kann|peut|puede;
+all|every|each|always|alle|jeder?|immer|tous|toujours|todos|siempre
+, some|sometimes|usually|most|einige|manche|manchmal|meistens|quelques|parfois|algunos
+"""
+_OPPOSED = [
+    [re.compile(rf"\b(?:{words.strip()})\b", _I) for words in line.split(",")] for line in _OPPOSED_WORDS.split(";")
+]
+_OPPOSED_ROLES = ({"to", "by"}, {"to", "from"})
+_TURNING_FACTS = ("restriction ", "bound ", "exception ", "condition ")
 # Wordings of the same are compared as one of them.
 _NORMAL_FORMS = [
     (re.compile(wording, _I), plain)
@@ -144,6 +161,12 @@ class Alignment(NamedTuple):
         return _covered(self.newer, [self.newer[place] for place in self.only_newer])
 
     @property
+    def has_same_words(self) -> bool:
+        """Whether nothing but small words differs."""
+        only = [*(self.older[place] for place in self.only_older), *(self.newer[place] for place in self.only_newer)]
+        return all(weight(word) < _WEIGHT_OF_WORD or NEGATION.fullmatch(word.text) for word in only)
+
+    @property
     def only_older(self) -> list[int]:
         return [place for place in range(len(self.older)) if self.partners.get(place, (0, 0.0))[1] < _IS_SAME]
 
@@ -168,7 +191,7 @@ def read_words(text: str) -> tuple[Word, ...]:
 def weight(word: Word) -> float:
     """How much a word says of its own."""
     if word.kind == "word":
-        return 0.5 if is_filler(word.key) or is_light(word.key) else 2.0
+        return 0.5 if is_filler(word.key) or is_light(word.key) else _WEIGHT_OF_WORD
     return 3.0
 
 
@@ -188,6 +211,30 @@ def align(older: str, newer: str) -> Alignment:
             partners[one] = (two, -negative)
             taken.add(two)
     return Alignment(older, newer, old, new, partners)
+
+
+def is_turned(aligned: Alignment) -> bool:
+    """Whether small words turn what the same words say: "only Ana may", "must not", "at least" for "at most"."""
+    older, newer, old, new, partners = aligned
+    if not aligned.has_same_words:
+        return False
+    if any({_role(older, old[one]), _role(newer, new[two])} in _OPPOSED_ROLES for one, (two, _) in partners.items()):
+        return True
+    order = [partners[place][0] for place in sorted(partners)]
+    if order != sorted(order):
+        # Another order is another wording: "never deploy on Fridays", "on Fridays, deploy nothing".
+        return False
+    missing = [*missing_facts([older], newer), *missing_facts([newer], older)]
+    if any(fact.startswith(_TURNING_FACTS) for fact in missing):
+        return True
+    return bool(NEGATION.search(older)) != bool(NEGATION.search(newer)) or any(
+        _are_opposed([bool(small.search(older)) for small in line], [bool(small.search(newer)) for small in line])
+        for line in _OPPOSED
+    )
+
+
+def _are_opposed(one: Sequence[bool], other: Sequence[bool]) -> bool:
+    return any(one) and any(other) and not any(map(and_, one, other))
 
 
 def _closeness(one: Word, other: Word) -> float:
