@@ -39,6 +39,11 @@ _CHANGES = {
         "My business account is with Barclays, what is their limit for transfers?",
         "The business account is now with Starling, can I export the statements?",
     ),
+    "Who is my landlord?": ("My landlord is called Petra.", "I have a new landlord, Ben."),
+    "Who is my sister's landlord?": (
+        "My sister Mira's landlord is called Tomasz.",
+        "Mira's landlord is now called Ben.",
+    ),
     "Womit heizen wir?": ("Wir heizen mit Gas, was kostet das?", "Wir heizen mit einer Wärmepumpe, was kostet das?"),
     "私の出社日はいつですか？": ("私の出社日は月曜と水曜です。", "私の出社日は木曜だけです。"),
 }
@@ -101,6 +106,60 @@ def test_a_newer_statement_about_another_thing_stays_behind(
     tell(db, "fact", [fact, "Noted."])
     tell(db, "other", [other, "Noted."], at=BEGIN + _DAY)
     assert call(query=question)["results"][0]["session_id"] == "fact"
+
+
+_LANDLORDS = {
+    "my": "My landlord is called Petra.",
+    "sister": "My sister Mira's landlord is called Tomasz.",
+    "brother": "My brother's landlord is called Ben.",
+    "meiner": "Mein Vermieter heißt Jens.",
+    "Schwester": "Der Vermieter meiner Schwester heißt Paul.",
+}
+
+
+@pytest.mark.parametrize(
+    "question, asked, other",
+    [
+        ("Who is my sister's landlord?", "sister", "my"),
+        ("Who is Mira's landlord?", "sister", "my"),
+        ("Who is my landlord?", "my", "sister"),
+        ("Who is my sister's landlord?", "sister", "brother"),
+        ("Who is Mira's landlord?", "sister", "brother"),
+        ("Wie heißt der Vermieter meiner Schwester?", "Schwester", "meiner"),
+        ("Wie heißt mein Vermieter?", "meiner", "Schwester"),
+    ],
+)
+@pytest.mark.parametrize("days", [1, -1])
+def test_what_belongs_to_another_stays_behind(
+    db: SessionDB, call: Call, question: str, asked: str, other: str, days: int
+) -> None:
+    """Whichever was said later."""
+    tell(db, asked, [_LANDLORDS[asked], "Noted."])
+    tell(db, other, [_LANDLORDS[other], "Noted."], at=BEGIN + days * _DAY)
+    assert call(query=question)["results"][0]["session_id"] == asked
+
+
+_ASKED = "Which port does the billing service listen on?"
+
+
+@pytest.mark.parametrize(
+    "said, first",
+    [
+        ("The billing service moved to port 9443.", "said"),
+        ("The billing service's port is 9443.", "said"),
+        ("Write the notes on the billing service and its port labels.", "answered"),
+    ],
+)
+@pytest.mark.parametrize("failed", [["I don't know that."], ["I don't know that.", "Let me search."]])
+def test_a_changed_fact_replaces_what_was_answered_before(
+    db: SessionDB, call: Call, said: str, first: str, failed: list[str]
+) -> None:
+    """If it says that something changed, or gives another number; failed askings do not matter."""
+    tell(db, "answered", [_ASKED, "It listens on port 8443."])
+    tell(db, "said", [said, "Noted."], at=BEGIN + _DAY)
+    for number, reply in enumerate(failed):
+        tell(db, f"failed{number}", [_ASKED, reply], at=BEGIN + (2 + number) * _DAY)
+    assert call(query=_ASKED)["results"][0]["session_id"] == first
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ _FEW_WORDS = 2
 _MAX_ROWS = 2_000
 _MAX_CACHED = 500
 # A turn ends before the next message of the user that matches, or after this many messages.
-_TURN = 12
+TURN = 12
 # The replies to the oldest and to the newest askings are read.
 _MAX_OLDEST, _MAX_NEWEST = 10, 30
 # What answers elsewhere covers this much of the query; the best few are compared with the replies.
@@ -379,7 +379,7 @@ class RepeatedQuestions:
         found = []
         for message in self.reader.messages([row.message for row in best]).values():
             row = next(row for row in best if row.message == message.id)
-            near = self.reader.messages_from(message.session_id, max(0, message.id - _TURN), 2 * _TURN)
+            near = self.reader.messages_from(message.session_id, max(0, message.id - TURN), 2 * TURN)
             words = frozenset(word for one in near for word in tokenize(searchable_text(one).text))
             found.append((row.time, row.session, words))
         return found
@@ -388,13 +388,13 @@ class RepeatedQuestions:
         """The replies to the oldest and the newest askings, by the ids of the askings."""
         some = {row.message for row in (*askings[:_MAX_OLDEST], *askings[-_MAX_NEWEST:])}
         # Mostly a turn has consecutive ids.
-        turns = {number: range(number + 1, number + 1 + _TURN) for number in some}
+        turns = {number: range(number + 1, number + 1 + TURN) for number in some}
         near = self.reader.messages([name for turn in turns.values() for name in turn]) if some else {}
         replies: dict[int, str] = {}
         for number, turn in turns.items():
             session = self._read[number].session_id
             following = [near[name] for name in turn if name in near and near[name].session_id == session]
-            reply = reply_in(following or self.reader.messages_from(session, number + 1, _TURN))
+            reply = reply_in(following or self.reader.messages_from(session, number + 1, TURN))
             if reply is not None:
                 replies[number] = searchable_text(reply).text
         return replies
@@ -500,7 +500,7 @@ def _places(matches: Matches, questions: Sequence[Posting]) -> frozenset[tuple[i
     users = {(row.session, row.ordinal) for row, _ in matches.rows if row.role == USER}
     found: set[tuple[int, int]] = set()
     for question in questions:
-        for ordinal in range(question.ordinal, question.ordinal + _TURN):
+        for ordinal in range(question.ordinal, question.ordinal + TURN):
             if ordinal != question.ordinal and (question.session, ordinal) in users:
                 break
             found.add((question.session, ordinal))

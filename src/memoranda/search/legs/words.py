@@ -7,7 +7,9 @@ are meant literally and are relaxed only if they find nothing; what is excluded 
 A fact that changed is stated again, mostly with the same words of the question and another value. So a later statement
 of the user comes before an older one if it has what the question names and the older one says. If it lacks some of
 that, it may still be about the same in other words ("deploys go out from main", asked for the branch), unless it has
-another word in the place of what it lacks: "the spare key of the bakery" does not replace that of the archive.
+another word in the place of what it lacks: "the spare key of the bakery" does not replace that of the archive, and "my
+landlord" not "my sister's landlord". What the assistant answered to the same question is replaced if the later
+statement says that something changed, or gives another number.
 """
 
 import re
@@ -22,7 +24,7 @@ from memoranda.search.dates import may_name_date, time_ranges
 from memoranda.search.index.message_text import searchable_text
 from memoranda.search.index.postings import ASSISTANT, TITLE, USER, And, Filters, Pattern, Posting, Word
 from memoranda.search.index.reader import IndexReader
-from memoranda.search.index.tokenizer import is_unspaced
+from memoranda.search.index.tokenizer import is_unspaced, tokenize
 from memoranda.search.legs.leg import Candidate, Candidates, SearchContext
 from memoranda.search.legs.term_fetcher import MAX_BY_TIME, AddedTerms, TermFetcher
 from memoranda.search.query import (
@@ -45,7 +47,7 @@ from memoranda.search.ranking import (
     RankingContext,
     SessionScore,
 )
-from memoranda.search.repeated_questions import RepeatedQuestions, is_asking
+from memoranda.search.repeated_questions import ASKED_BEFORE, TURN, RepeatedQuestions, is_asking, reply_in
 from memoranda.search.speakers import SPEAKER, prefer_named_speakers
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.lazy_pattern import compile_later
@@ -89,14 +91,21 @@ _MIN_MATCH, _MIN_BY_CHANCE = 0.25, 0.77
 _MIN_COMMON, _MIN_NAMED = 0.4, 0.25
 # What says that something changed.
 _SAYS_CHANGED = compile_later(
-    r"\b(?:now|nowadays|no longer|any ?more|since|instead"
+    r"\b(?:now|nowadays|no longer|any ?more|since|instead|(?:i|we)(?: have|['’]ve)?(?: got)? a new"
     r"|(?:have|has|we|i|was|were|is|are|been) (?:\w+ )?(?:moved|switched|migrated|changed|replaced|renamed|swapped"
-    r"|upgraded|pushed|postponed)|jetzt|nun|inzwischen|mittlerweile|ab sofort|nicht mehr|seit|statt|umgezogen"
+    r"|upgraded|pushed|postponed)|(?:moved|switched|migrated|changed|upgraded) to"
+    r"|jetzt|nun|inzwischen|mittlerweile|ab sofort|nicht mehr|seit|statt|umgezogen"
     r"|gewechselt|umgestellt|maintenant|désormais|depuis|ne \S+ plus|n['’]\S+ plus|au lieu|changé|déménagé|remplacé"
     r"|ahora|ya no|desde|en (?:lugar|vez) de|cambiad[oa]|cambi[óée]|cambiamos|mudamos|agora|já não|adesso"
     r"|non \S+ più)\b|现在|改用|换成|搬到|不再|今は|変え|変わ|変更|移行|切り替え",
     re.IGNORECASE,
 )
+_MY = r"\b(?:my|our|mein\w{0,2}|unser\w{0,2}|mon|ma|mes|notre|nos|mis?|nuestr[oa]s?|meus?|minhas?)"
+_MINE = compile_later(_MY + r"((?:\s+\w+){1,3})", re.IGNORECASE)
+# "My sister Mira's landlord", "the landlord of my sister".
+_ANOTHERS = compile_later(r"((?:\w+\s+)?\w+)(?:['’]s|(?<=s)['’])\s+(\w+)")
+_OF_ANOTHER = compile_later(r"(\w+)\s+(?:(?:of|von|de|di)\s+)?" + _MY + r"((?:\s+\w+){1,2})", re.IGNORECASE)
+_NUMBERS = compile_later(r"\d+")
 # Endings and small words of Japanese.
 _HIRAGANA = compile_later(r"[\u3040-\u309f]+")
 _CLAUSES = compile_later(r"(?<=[.!?,;:])\s+|(?<=[。！？，、])|\n")
@@ -391,6 +400,8 @@ class _Statement(NamedTuple):
     hit: SessionScore
     words: frozenset[str]
     text: str
+    answer: str | None = None
+    """If the message asks the same as the query, what the assistant replied; it replaces nothing."""
 
 
 def _put_newer_statements_first(
@@ -414,7 +425,7 @@ def _put_newer_statements_first(
     best = max(one.hit.score for one in stated)
     matching = [one for one in stated if one.hit.score >= _MIN_SHARE_OF_BEST * best]
     ordered = list(scores)
-    for newer in sorted(stated, key=lambda one: one.hit.best.time):
+    for newer in sorted((one for one in stated if one.answer is None), key=lambda one: one.hit.best.time):
         replaced = {older.hit.session for older in matching if _replaces(newer, older, weights, stated)}
         places = [place for place, score in enumerate(ordered[:_MAX_OLDER]) if score.session in replaced]
         for place in places:
@@ -441,7 +452,11 @@ def _read_statements(reader: IndexReader, scores: Scores) -> list[_Statement]:
         if message is None or best is None or message.role != "user" or message.session_id != best.session_id:
             continue
         text = searchable_text(message).text
-        if _states(text):
+        if ASKED_BEFORE in score.signals:
+            reply = reply_in(reader.messages_from(message.session_id, message.id + 1, TURN))
+            answer = "" if reply is None else searchable_text(reply).text
+            stated.append(_Statement(score, content_words(text), text, answer))
+        elif _states(text):
             stated.append(_Statement(score, content_words(text), text))
     return stated
 
@@ -472,11 +487,15 @@ def _replaces(newer: _Statement, older: _Statement, weights: Mapping[str, float]
     is_later = newer.hit.best.time > older.hit.best.time
     if not common or not is_later or newer.words <= older.words.union(weights):
         return False
+    if _have_other_owners(newer, older, common):
+        return False
     weight = sum(map(weights.__getitem__, named))
     share = newer.hit.score / (older.hit.score or 1.0)
     changed = bool(_SAYS_CHANGED.search(newer.text)) and not _SAYS_CHANGED.search(older.text)
+    if older.answer is not None and not (changed or _gives_another_number(newer.text, older.answer)):
+        return False
     as_good = _NEARLY * min(newer.hit.score, older.hit.score)
-    saying = sum(common <= one.words and one.hit.score >= as_good for one in stated)
+    saying = sum(one.answer is None and common <= one.words and one.hit.score >= as_good for one in stated)
     is_of_many = saying > (_MAX_SAYING if common == named else _MAX_SAYING_SOME)
     if weight < _MIN_NAMED * sum(weights.values()) or (is_of_many and not (changed and share >= _MIN_BY_CHANCE)):
         return False
@@ -493,3 +512,28 @@ def _is_of_another(newer: _Statement, older: _Statement, named: Set[str]) -> boo
     places, said = find_places(older.text), find_places(newer.text)
     absent = filter(may_name, named - newer.words)
     return any(words_in_place(word, places, said).difference(older.words, EVERYDAY) for word in absent)
+
+
+def _have_other_owners(newer: _Statement, older: _Statement, common: Set[str]) -> bool:
+    """Whether something that both speak of is the user's own in one of them and another's in the other, say."""
+    known, said = _owners(older.text), _owners(newer.text)
+    return any(known[word].isdisjoint(said[word]) for word in common & known.keys() & said.keys())
+
+
+def _owners(text: str) -> dict[str, set[str]]:
+    """Whose something is, for each word that follows an owner or precedes one: the words of the owner, or "my"."""
+    owned = [("my", mine[1]) for mine in _MINE.finditer(text)]
+    owned += [(another[1], another[2]) for another in _ANOTHERS.finditer(text)]
+    owned += [(another[2], another[1]) for another in _OF_ANOTHER.finditer(text)]
+    found: dict[str, set[str]] = {}
+    for owner, things in owned:
+        # "It's" owns nothing.
+        words = {"my"} if owner == "my" else content_words(owner)
+        for thing in tokenize(things) if words else ():
+            found.setdefault(thing, set()).update(words)
+    return found
+
+
+def _gives_another_number(newer: str, older: str) -> bool:
+    numbers = set(_NUMBERS.findall(older))
+    return bool(numbers) and not numbers.issuperset(_NUMBERS.findall(newer))
