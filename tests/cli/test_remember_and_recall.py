@@ -34,6 +34,17 @@ def _converse(home: Path, question: str, answer: str) -> None:
         turn.done(answer)
 
 
+def test_a_search_that_finds_no_conversation_shows_what_was_saved(person: Person) -> None:
+    """With and without a conversation in the home; what has nothing to do with it is not shown."""
+    person.remembers("My dentist is Dr. Weber.")
+    person.remembers("The staging database is heron.")
+    expected = "Nothing in past conversations matches.\nSaved memory has:\n  MEMORY.md: My dentist is Dr. Weber.\n"
+    assert person.ok("search", "dentist") == expected
+    _converse(person.home, "Which tea is there?", "Green tea.")
+    assert person.ok("search", "who is my dentist") == expected
+    assert person.ok("search", "florist") == "Nothing in past conversations matches.\n"
+
+
 def test_a_fact_is_kept_with_a_receipt(person: Person) -> None:
     """Words need no quotes, and a pipe is as good as an argument."""
     assert "Saved in MEMORY.md." in person.remembers("The", "staging", "database", "is", "heron.")

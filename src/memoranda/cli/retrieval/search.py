@@ -9,6 +9,7 @@ from unicodedata import east_asian_width
 
 import click
 
+from memoranda.api.memory import open_memory
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.filter_options import (
     current_project,
@@ -27,6 +28,7 @@ from memoranda.cli.terminal_text import (
 )
 from memoranda.home.session_db import SessionDB
 from memoranda.importers.sources import resume_command
+from memoranda.memory.curated.settings import ITEMS, NOTES, file_name
 from memoranda.search.guidance import NO_PROJECT, SOME_WORDS
 from memoranda.search.query import parse
 from memoranda.search.request import MAX_LISTED, search_pages
@@ -104,7 +106,21 @@ def command(
     if invocation.as_json:
         invocation.respond("", answer)
     else:
-        click.echo("\n".join(filter(None, (format_search_answer(answer), others))))
+        saved = "" if answer["count"] else _describe_entries(invocation, query)
+        click.echo("\n".join(filter(None, (format_search_answer(answer), others, saved))))
+
+
+def _describe_entries(invocation: Invocation, query: str) -> str:
+    """What curated memory has on a query that no conversation answers."""
+    with open_memory(invocation.home, profile=invocation.profile, user=invocation.user) as memory:
+        if not memory.home.memories(memory.user).is_dir():
+            return ""
+        from memoranda.api.recall import related_entries  # noqa: PLC0415
+
+        entries, skipped = related_entries(memory, query)
+    saved = [(target, entry) for target in entries if target not in (NOTES, ITEMS) for entry in entries[target]]
+    lines = [terminal_line(f"{file_name(target)}: {entry}") for target, entry in saved]
+    return "\n".join([*skipped, *(["Saved memory has:"] if lines else []), *(f"  {line}" for line in lines)])
 
 
 def query_of(invocation: Invocation, words: tuple[str, ...]) -> str:
