@@ -34,6 +34,21 @@ def _converse(home: Path, question: str, answer: str) -> None:
         turn.done(answer)
 
 
+def test_the_memory_of_the_project_is_asked_in_the_project(
+    person: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And nowhere else."""
+    project, elsewhere = tmp_path / "shop", tmp_path / "garden"
+    project.mkdir()
+    elsewhere.mkdir()
+    monkeypatch.chdir(project)
+    person.remembers("The printer is PX-12.", "--project", "this")
+    assert "The printer is PX-12." in person.recalls("printer")
+    assert "/MEMORY.md: The printer is PX-12." in person.ok("search", "printer")
+    monkeypatch.chdir(elsewhere)
+    assert person.recalls("printer") == "Nothing is known about that.\n"
+
+
 def test_a_search_that_finds_no_conversation_shows_what_was_saved(person: Person) -> None:
     """With and without a conversation in the home; what has nothing to do with it is not shown."""
     person.remembers("My dentist is Dr. Weber.")

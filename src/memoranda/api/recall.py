@@ -8,7 +8,7 @@ from memoranda.api.services import HomeServices
 from memoranda.api.session import Session
 from memoranda.errors import StorageError
 from memoranda.home.config import Config
-from memoranda.memory.curated.settings import ITEMS, NOTES, Target, file_name
+from memoranda.memory.curated.settings import ITEMS, NOTES, Target, file_name, is_project
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.safety.fence import Quote, build_memory_context_block, fenced_text, speaker_of
 from memoranda.search.excerpts import entries_matching
@@ -135,9 +135,11 @@ def related_entries(memory: RecallableMemory, question: str) -> tuple[dict[Targe
     """The curated entries, notes and items that share words with a question, and which files could not be read."""
     entries: dict[Target, list[str]] = {}
     skipped: list[str] = []
-    for target in memory.config.curated.targets():
+    for target in memory.curated.targets():
         try:
-            entries[target] = entries_matching(question, memory.curated.valid_entries(target))
+            found = entries_matching(question, memory.curated.valid_entries(target))
+            if found or not is_project(target):
+                entries[target] = found
         except StorageError as error:
             entries[target] = []
             skipped.append(f"{file_name(target)} was skipped: {error}")
@@ -145,9 +147,9 @@ def related_entries(memory: RecallableMemory, question: str) -> tuple[dict[Targe
     if memory.services.has_record:
         from memoranda.search.item_evidence import find_items
 
-        for found in find_items(memory.sessions.search_items, question):
-            if found.answers(question):
-                entries.setdefault(NOTES if found.kind == "note" else ITEMS, []).append(found.shown)
+        for item in find_items(memory.sessions.search_items, question):
+            if item.answers(question):
+                entries.setdefault(NOTES if item.kind == "note" else ITEMS, []).append(item.shown)
     return entries, tuple(skipped)
 
 

@@ -43,7 +43,7 @@ _NOTHING = "Nothing is known about that."
 def command(
     invocation: Invocation, words: tuple[str, ...], limit: int, project: str | None, fenced: bool, chars: int
 ) -> None:
-    """Ask memory: the notes, the profile, the external memory if there is one, and every past conversation.
+    """Ask memory: notes, profile, the project's memory, external memory if there is one, and every past conversation.
 
     For conversations only, with filters, use 'memoranda search'; --fenced prints a block for a prompt.
     """
@@ -70,6 +70,7 @@ def _ask(
 ) -> RecallResult:
     began = time.time()
     with open_memory(invocation.home, profile=invocation.profile, user=invocation.user) as memory:
+        memory.curated.use_project(current_project())
         entries, skipped = related_entries(memory, question)
         recalled = ask_provider(memory, question)
     for problem in skipped:

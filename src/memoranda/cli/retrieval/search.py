@@ -117,6 +117,7 @@ def _describe_entries(invocation: Invocation, query: str) -> str:
             return ""
         from memoranda.api.recall import related_entries  # noqa: PLC0415
 
+        memory.curated.use_project(current_project())
         entries, skipped = related_entries(memory, query)
     saved = [(target, entry) for target in entries if target not in (NOTES, ITEMS) for entry in entries[target]]
     lines = [terminal_line(f"{file_name(target)}: {entry}") for target, entry in saved]
