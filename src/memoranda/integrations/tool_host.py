@@ -119,7 +119,8 @@ class ToolHost:
         session = self._started_session()
         built_in = tuple(tool for tool in session.tools if tool.facts.for_hosts)
         remember = tuple(
-            own_tool("remember", _REMEMBER, _remember_parameters(tool), self._remember)
+            # The `memory` tool screens the answer: it knows what a person has allowed.
+            own_tool("remember", _REMEMBER, _remember_parameters(tool), self._remember, screened=True)
             for tool in built_in
             if tool.name == "memory"
         )

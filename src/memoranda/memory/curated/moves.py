@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from memoranda.memory.curated import refusals
+from memoranda.memory.curated.entry_scanner import EntryScanner
 from memoranda.memory.curated.operations import (
     Add,
     Ambiguous,
@@ -46,7 +47,7 @@ def write_notes(store: MemoryStore, operations: Sequence[Operation], origin: Ori
     if isinstance(planned, NoMatch | Ambiguous):
         return refusals.unmatched(NOTES, planned)
     written = [edit.after for edit in planned.edits if edit.after is not None]
-    if refusal := _refuse(store, owner, written, origin):
+    if refusal := _refuse(store, written, origin):
         return refusal
     until = {
         item.text if isinstance(item, Put) else item.content: item.until
@@ -63,14 +64,14 @@ def write_notes(store: MemoryStore, operations: Sequence[Operation], origin: Ori
     return MemoryReceipt(NOTES, Path(NOTES), message, planned.edits)
 
 
-def _refuse(store: MemoryStore, owner: Target, texts: Sequence[str], origin: Origin) -> MemoryRefusal | None:
+def _refuse(store: MemoryStore, texts: Sequence[str], origin: Origin) -> MemoryRefusal | None:
     for text in texts:
         if unstorable := unstorable_character(text):
             return refusals.unstorable_text(NOTES, unstorable)
         if not text or len(text) > _MAX_CHARS:
             return MemoryRefusal(NOTES, "invalid", f"A note has 1 to {_MAX_CHARS:,} characters. Nothing was written.")
-        if store.visible_text(owner, text) != text:
-            return refusals.blocked(NOTES, ("see the scanner",))
+        if findings := EntryScanner(store.allowances).findings(text):
+            return refusals.blocked(NOTES, findings)
     settings = store.settings
     untrusted = origin.sources and settings.untrusted_writes != "save" and any(map(changes_behaviour, texts))
     if not origin.explicit and (settings.write_approval != "off" or untrusted):
