@@ -28,12 +28,12 @@ def test_every_command_works_on_an_empty_home(terminal: Terminal) -> None:
 
 
 def test_adding_replacing_and_removing(terminal: Terminal) -> None:
-    """Each answer says what happened, how full the file is and when the agent sees it."""
+    """Each answer says what happened, which text is gone, how full the file is and when the agent sees it."""
     out = terminal.ok("memory", "add", "CI runs on Debian 12.")
     assert "Saved in MEMORY.md" in out and "next session" in out and "21/2,200" in out
-    terminal.ok("memory", "replace", "Debian 12", "CI runs on Debian 13.")
-    assert "1  CI runs on Debian 13." in terminal.ok("memory", "list")
-    terminal.ok("memory", "remove", "Debian")
+    assert "\n  - CI runs on Debian 12.\n" in terminal.ok("memory", "replace", "Debian 12", "CI runs on\nDebian 13.")
+    assert "1  CI runs on\n     Debian 13." in terminal.ok("memory", "list")
+    assert "\n  - CI runs on\n    Debian 13.\n" in terminal.ok("memory", "remove", "Debian")
     assert "(no entries yet)" in terminal.ok("memory", "list", "memory")
 
 
@@ -310,7 +310,8 @@ def test_notes_are_changed_and_removed_by_their_numbers(terminal: Terminal) -> N
         terminal.ok("memory", "move", "1", "--to", "notes")
     terminal.ok("memory", "replace", "1", "The archive is on swan.", "--target", "notes")
     assert "1  The archive is on swan." in terminal.ok("memory", "list", "notes")
-    assert "Removed the note." in terminal.ok("memory", "remove", "2", "--target", "notes")
+    removed = terminal.ok("memory", "remove", "2", "--target", "notes")
+    assert removed == "Removed the note.\n  - The depot has two gates.\n"
     assert [entry["text"] for entry in terminal.json("memory", "list", "notes")["notes"]["entries"]] == [
         "The archive is on swan."
     ]

@@ -68,7 +68,7 @@ def test_facts_are_saved_listed_changed_and_undone(run: Callable[..., Result], t
     assert "  1  The staging database is called heron." in listed and "Prefers short answers." in listed
     _output(run("memory", "replace", "heron", "The staging database is called wader."))
     assert "wader" in _output(run("memory", "list", "memory"))
-    _output(run("memory", "remove", "1"))
+    assert "  - The staging database is called wader.\n" in _output(run("memory", "remove", "1"))
     log = _json(run("memory", "log", "--json"))
     assert [change["action"] for change in log] == ["remove", "replace", "add", "add"]
     _output(run("memory", "undo", str(log[0]["number"])))

@@ -21,6 +21,7 @@ from memoranda.cli.context import EXIT_UNUSABLE, Invocation
 from memoranda.cli.filter_options import current_project
 from memoranda.cli.memory import approval, history
 from memoranda.cli.memory import curate as curate_command
+from memoranda.cli.memory.entries import format_old_text
 from memoranda.cli.memory.status import format_status
 from memoranda.cli.retrieval import recent as recent_command
 from memoranda.cli.retrieval.recall import print_result
@@ -101,12 +102,12 @@ class RemoteCommands:
         self._refuse_options({"allow": allow})
         target = self._target(target, project)
         entry = find_entry(old_text, self.memory.curated.view(target))
-        self._report(self.memory.curated.replace(target, entry["id"], _read_text(text), until=until))
+        self._report(self.memory.curated.replace(target, entry["id"], _read_text(text), until=until), entry["text"])
 
     def remove(self, *, old_text: str, target: Target, project: str) -> None:
         target = self._target(target, project)
         entry = find_entry(old_text, self.memory.curated.view(target))
-        self._report(self.memory.curated.remove(target, entry["id"]))
+        self._report(self.memory.curated.remove(target, entry["id"]), entry["text"])
 
     def list_entries(self, *, target: Target | None, project: str) -> None:
         names = [self._target(target or "memory", project)] if target or project else [*TARGETS]
@@ -339,8 +340,9 @@ class RemoteCommands:
         """The memories of a user, also those of projects."""
         return [each["target"] for each in self.memory.status()["memory"]]
 
-    def _report(self, receipt: Mapping[str, Any]) -> None:
+    def _report(self, receipt: Mapping[str, Any], old_text: str = "") -> None:
         lines = [str(receipt["message"])]
+        lines += format_old_text(old_text).split("\n") if old_text else []
         if receipt.get("change"):
             lines += [
                 f"change {receipt['change']} · {self.invocation.url}",

@@ -438,10 +438,16 @@ def report(invocation: Invocation, store: MemoryStore, outcome: MemoryWriteResul
         invocation.fail(refusal_for_person(outcome) + note + backup + matches, data)
     data = describe(outcome, store)
     lines = [str(data["message"])]
+    lines += [format_old_text(edit["before"]) for edit in data.get("changed", ()) if "before" in edit]
     if data.get("change"):
         lines.append(f"{data['usage']} · change {data['change']} · {data['stored_in']}")
         lines.append(_when_seen(store, outcome))
     invocation.respond("\n".join(lines), data)
+
+
+def format_old_text(text: str) -> str:
+    """Formats the text of an entry that a change removed or replaced."""
+    return "\n    ".join(f"  - {text}".split("\n"))
 
 
 def _when_seen(store: MemoryStore, outcome: MemoryWriteResult) -> str:
