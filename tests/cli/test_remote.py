@@ -190,6 +190,7 @@ def test_conversations_are_exported_imported_and_forgotten(
     session_id = _converse(environment)
     file = tmp_path / "past.jsonl"
     assert _output(run("sessions", "export", "--output", str(file))) == f"Exported 1 sessions to {file}.\n"
+    assert "/new/conversations.jsonl." in _output(run("sessions", "export", "--output", f"{tmp_path}/new/"))
     assert json.loads(_output(run("sessions", "export", "--source", "phone")))["id"] == session_id
     assert "left 1 unchanged; 0 messages" in _output(run("sessions", "import", str(file)))
     assert run("sessions", "export", session_id).exit_code == 1

@@ -421,8 +421,23 @@ def test_conversations_are_exported_as_documents(past: Terminal, tmp_path: Path)
     assert "plum cake" in late and "zebra" not in late
 
 
+@pytest.mark.parametrize("file_format, files", [("jsonl", 1), ("md", 2), ("html", 2)])
+def test_an_export_makes_the_directory_that_a_slash_names(
+    past: Terminal, tmp_path: Path, file_format: str, files: int
+) -> None:
+    """With its parents, and readable only by its owner."""
+    folder = tmp_path / file_format / "new"
+    assert f"to {folder}" in past.ok("export", "--format", file_format, "--output", f"{folder}/")
+    assert [path.suffix for path in folder.iterdir()] == [f".{file_format}"] * files
+    assert mode(folder) == 0o700
+
+
 def test_an_export_says_what_it_cannot_do(past: Terminal, tmp_path: Path) -> None:
-    """No conversations, a directory for JSON lines, and a name together with a filter."""
+    """No conversations, a file where a directory is named, and a name together with a filter."""
     assert "no conversations" in past.run("sessions", "export", "--format", "md", "--source", "nope").output
-    assert "is a directory" in past.run("sessions", "export", "--output", str(tmp_path)).output
+    past.ok("export", "--output", str(tmp_path))
+    lines = str(tmp_path / "conversations.jsonl")
+    assert f"'{lines}' already exists" in past.run("export", "--output", str(tmp_path)).output
+    assert f"'{lines}' already exists" in past.run("export", "--output", f"{lines}/").output
+    assert f"{lines}/new/ cannot be made: Not a directory" in past.run("export", "--output", f"{lines}/new/").output
     assert "Name sessions, or" in past.run("sessions", "export", "x", "--source", "cli").output

@@ -28,7 +28,7 @@ from memoranda.cli.retrieval.recall import print_result
 from memoranda.cli.retrieval.search import format_search_answer, query_of
 from memoranda.cli.sessions.list_and_show import format_facts, format_message, format_session
 from memoranda.cli.sessions.lookup import called
-from memoranda.cli.sessions.transfer import read_sessions, write_new_file
+from memoranda.cli.sessions.transfer import file_for_lines, read_sessions, write_new_file
 from memoranda.cli.terminal_text import ProgressLine, bold, dim, print_paged, terminal_line
 from memoranda.errors import AccessError, SessionError
 from memoranda.home import config
@@ -258,6 +258,7 @@ class RemoteCommands:
                 # As bytes, because text output would replace lone surrogates.
                 click.echo(part, nl=False)
             return
+        output = file_for_lines(output)
         with ProgressLine(visible=not self.invocation.as_json) as progress:
             write_new_file(output, read_lines(progress))
         also = f" and {counts['items']:,} items" if counts["items"] else ""

@@ -20,7 +20,7 @@ from memoranda.cli.terminal_text import ProgressLine
 from memoranda.errors import StorageError
 from memoranda.home.session_db import SessionDB
 from memoranda.memory.record.transfer.items import is_item, take_items
-from memoranda.support.durable_files import write_private_parts
+from memoranda.support.durable_files import make_private_directory, write_private_parts
 from memoranda.upkeep.transcripts import Conversation, read_conversations
 
 _PART_SIZE = 100_000
@@ -240,11 +240,24 @@ def _read_lines(stream: BinaryIO, broken: list[dict[str, Any]]) -> Iterator[tupl
 
 
 class NewFileOrDirectory(NewFile):
-    """A path for a new file, or a directory that exists."""
+    """A path for a new file, or a directory; one that ends with a slash is made if it is missing."""
 
     def __init__(self) -> None:
         super().__init__()
         self.dir_okay = True
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        if str(value).endswith("/"):
+            try:
+                make_private_directory(Path(value))
+            except OSError as error:
+                self.fail(f"{value} cannot be made: {error.strerror}.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def file_for_lines(output: Path) -> Path:
+    """The file for JSON lines: `output`, or a new file in it if it is a directory."""
+    return NewFile().convert(output / "conversations.jsonl", None, None) if os.path.isdir(output) else output
 
 
 @click.command(epilog=_EPILOG)
@@ -254,7 +267,7 @@ class NewFileOrDirectory(NewFile):
     help="jsonl: everything, for 'sessions import'. md, html: to read.",
 )  # fmt: skip
 @click.option(
-    "-o", "--output", type=NewFileOrDirectory(), help="Write to this file; md and html also into a directory."
+    "-o", "--output", type=NewFileOrDirectory(), help="Write to this file, or into a directory; DIR/ makes it."
 )
 @click.option("--all", "everything", is_flag=True, help="All conversations, as without a name.")
 @click.option("--source", help="Only sessions from this source.")
@@ -270,13 +283,13 @@ def export(
 
     As JSON lines, the export has one session per line, and one item per line if it is of everything. As Markdown or
     HTML, it is one document that other programs show: nothing in it is executed or loaded. In a directory, each
-    conversation gets a file.
+    conversation gets a file; JSON lines are one, conversations.jsonl.
     """
     narrowing = without_none(options)
     if (bool(session), bool(narrowing), everything).count(True) > 1:
         raise click.UsageError("Name sessions, or choose them with --source, --since and --until, or take --all.")
-    if output is not None and os.path.isdir(output) and file_format == "jsonl":
-        raise click.UsageError(f"{output} is a directory; JSON lines are written to one file.")
+    if output is not None and file_format == "jsonl":
+        output = file_for_lines(output)
     with open_sessions(invocation, everyone=all_users) as db:
         members = _chosen(invocation, db, session, **narrowing)
         if file_format == "jsonl":
