@@ -91,6 +91,21 @@ def test_the_demo_begins_with_an_answer_from_another_agent(terminal: Terminal) -
 
 
 @pytest.mark.slow
+def test_the_demo_ends_with_commands_that_run_as_printed(
+    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the program is not on the PATH, as after `make run`."""
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    lines = terminal.ok("demo").partition("That was a temporary home")[2].splitlines()[1:]
+    answers = [
+        subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False) for line in lines
+    ]
+    assert [answer.stderr for answer in answers if answer.returncode] == []
+    assert "Something worth remembering." in answers[-1].stdout
+
+
+@pytest.mark.slow
 @cases("path", command_paths(), ids=" ".join)
 def test_every_command_explains_itself(path: tuple[str, ...]) -> None:
     """--help works and offers the shared options; every noun shows examples."""

@@ -25,6 +25,7 @@ from memoranda.agent.review import prompts as review_prompts
 from memoranda.api.memory import Memory
 from memoranda.api.session import Session
 from memoranda.cli.context import Invocation, common_options
+from memoranda.cli.hosts.found_hosts import typed_program
 from memoranda.cli.imports.workflow import find_all_sources
 from memoranda.cli.log_file import log_to_file
 from memoranda.cli.main import command as program
@@ -153,8 +154,8 @@ class _Demo:
         self._compress_conversation()
         self._offer_imports()
         self._title("That was a temporary home. Now your own, in ~/.memoranda:")
-        self._say('  memoranda setup\n  memoranda remember "Something worth remembering."')
-        self._say("  memoranda memory list\n  memoranda search ANYTHING\n  memoranda chat")
+        for arguments in ("setup", 'remember "Something worth remembering."', 'recall "worth remembering"'):
+            self._say(f"  {typed_program()} {arguments}")
 
     def _open(self) -> Memory:
         # Default settings only: the user's configuration and environment do not change the demo.

@@ -1,5 +1,6 @@
 """The hosts on this machine: where their settings are, how they start Memoranda, and whether it is installed there."""
 
+import shlex
 import shutil
 import sys
 from collections.abc import Sequence
@@ -72,6 +73,12 @@ def _program_words() -> tuple[str, ...]:
         return (str(running.absolute()),)
     found = shutil.which(PROGRAM)
     return (found,) if found else (sys.executable, "-P", "-m", PROGRAM)
+
+
+def typed_program() -> str:
+    """Returns the program as a shell finds it: by its name if that is on the PATH, or else by its path."""
+    words = _program_words()
+    return PROGRAM if words == (shutil.which(PROGRAM),) else shlex.join(words)
 
 
 def _home_options(invocation: Invocation) -> tuple[str, ...]:
