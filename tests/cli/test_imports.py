@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,8 @@ def test_undo_takes_a_whole_import_back(home: Path, transcript: Path) -> None:
     assert [(entry["import"], entry["sources"], entry["sessions"]) for entry in listed] == [
         (done["import"], ["claude-code"], 1)
     ]
+    began = datetime.fromisoformat(listed[0]["began"]).astimezone()
+    assert f"  {began:%Y-%m-%d %H:%M}  Claude Code: 1 session" in run(home, "undo").output
     messages = done["sources"][0]["messages"]
     planned = answer(home, "undo", done["import"])
     assert (planned["applied"], planned["messages"]) == (False, messages)

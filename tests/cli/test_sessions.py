@@ -6,6 +6,7 @@ import sqlite3
 import threading
 import time
 from contextlib import closing
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -378,11 +379,19 @@ def test_a_search_finds_what_another_process_has_just_recorded(terminal: Termina
 @pytest.mark.skipif(not hasattr(time, "tzset"), reason="needs tzset")
 def test_times_are_shown_in_the_readers_time_zone(past: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists are for people; JSON says UTC."""
+    past.ok("remember", "one")
+    past.ok("config", "set", "memory.write_approval", "propose")
+    with memoranda.open(past.home) as memory:
+        memory.call("memory", {"action": "add", "content": "two"})
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     try:
         assert "2025-06-16 00:07" in past.ok("sessions", "list")
         assert "2025-06-16 00:07" in past.ok("search", "zebra")
+        for name in ("log", "pending"):
+            at = datetime.fromisoformat(past.json("memory", name)[0]["at"])
+            assert at.utcoffset() == timedelta(0)
+            assert f"  {at.astimezone():%Y-%m-%d %H:%M}  MEMORY.md" in past.ok("memory", name)
     finally:
         monkeypatch.delenv("TZ")
         time.tzset()

@@ -42,20 +42,27 @@ def local_time(seconds: float | None) -> str:
         return "?"
 
 
+def to_local_time(when: str | None) -> str:
+    """Converts a timestamp of an answer to the local time zone; returns one that cannot be parsed unchanged."""
+    try:
+        return local_time(datetime.fromisoformat(when).timestamp()) if when else ""
+    except (ValueError, OverflowError):
+        return printable(when or "")
+
+
 def count_of(number: int, noun: str) -> str:
     """A number with its noun: "1 session", "2 sessions"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def format_change(change: Mapping[str, Any], file: str) -> str:
-    """Formats one change of a journal: its number, time, file, action, actor, session and note."""
+    """Formats one change of a journal: its number, local time, file, action, actor, session and note."""
     session = f", session {printable(change['session'])}" if change["session"] else ""
     reference = f" of {change['refers_to']}" if change["refers_to"] else ""
     note = f"  ({printable(change['note'])})" if change["note"] else ""
     sources = format_sources(name for names in change.get("sources", {}).values() for name in names)
-    time = printable(change["at"][:19].replace("T", " "))
     action = f"{change['action']}{reference} by {printable(change['actor'])}{session}{sources}{note}"
-    return f"{change['number']:>4}  {time}  {file}  {action}"
+    return f"{change['number']:>4}  {to_local_time(change['at'])}  {file}  {action}"
 
 
 def format_sources(names: Iterable[str]) -> str:

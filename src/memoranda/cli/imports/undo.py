@@ -12,7 +12,7 @@ from memoranda.cli.confirmation import PlannedChange, confirm_and_run
 from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options
 from memoranda.cli.imports.workflow import hold_import_lock
 from memoranda.cli.open_home import open_home
-from memoranda.cli.terminal_text import count_of
+from memoranda.cli.terminal_text import count_of, local_time
 from memoranda.importers.sources import SOURCES
 from memoranda.importers.state.log import LoggedImport
 from memoranda.importers.undo import ImportHistory, UndoReport
@@ -90,12 +90,11 @@ def _list(invocation: Invocation) -> None:
 
 def _import_line(logged: LoggedImport) -> str:
     programs = ", ".join(SOURCES[name].program if name in SOURCES else name for name in logged.sources)
-    at = datetime.fromtimestamp(logged.began, UTC)
     proposals = f", {count_of(logged.proposals, 'proposal')}" if logged.proposals else ""
     items = f", {count_of(logged.items, 'item')}" if logged.items else ""
     items += f", {count_of(logged.states, 'state')}" if logged.states else ""
     state = "undone" if logged.undone else count_of(logged.sessions, "session") + items + proposals
-    return f"{logged.id}  {at:%Y-%m-%d %H:%M} UTC  {programs}: {state}"
+    return f"{logged.id}  {local_time(logged.began)}  {programs}: {state}"
 
 
 def _as_json(logged: LoggedImport) -> dict[str, Any]:

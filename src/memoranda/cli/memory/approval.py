@@ -6,7 +6,7 @@ import click
 
 from memoranda.cli.context import Invocation, memory_options, printable
 from memoranda.cli.open_home import open_curated_memory
-from memoranda.cli.terminal_text import format_sources
+from memoranda.cli.terminal_text import format_sources, to_local_time
 from memoranda.memory.curated.change_history import proposal_data
 from memoranda.memory.curated.settings import file_name
 from memoranda.memory.curated.tool import describe
@@ -86,11 +86,10 @@ def report(invocation: Invocation, verb: str, results: list[JsonObject]) -> None
 
 
 def _format_proposal(proposal: JsonObject) -> str:
-    time = printable(proposal["at"][:19].replace("T", " "))
     session = f", session {printable(proposal['session'])}" if proposal["session"] else ""
     sources = format_sources(proposal["sources"])
     author = f"{file_name(proposal['target'])}, by {printable(proposal['actor'])}{session}{sources}"
-    lines = [f"{proposal['id']}  {time}  {author}"]
+    lines = [f"{proposal['id']}  {to_local_time(proposal['at'])}  {author}"]
     lines += [f"    - {text}" for text in proposal["replaced"] if text is not None]
     lines += [f"    + {operation['content']}" for operation in proposal["operations"] if "content" in operation]
     return "\n".join(lines)

@@ -3,7 +3,6 @@
 import shutil
 import textwrap
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 from unicodedata import east_asian_width
 
@@ -22,9 +21,9 @@ from memoranda.cli.terminal_text import (
     bold,
     dim,
     highlight_matches,
-    local_time,
     resume_line,
     terminal_line,
+    to_local_time,
 )
 from memoranda.home.session_db import SessionDB
 from memoranda.importers.sources import resume_command
@@ -195,14 +194,6 @@ def _format_ranking(why: dict[str, Any]) -> str:
     return terminal_line("why: " + "; ".join([*parts, f"filters: {', '.join(filters) or 'none'}"]))
 
 
-def _to_local_time(when: str | None) -> str:
-    """Converts a timestamp of an answer to the local time zone; returns one that cannot be parsed unchanged."""
-    try:
-        return local_time(datetime.fromisoformat(when).timestamp()) if when else ""
-    except ValueError:
-        return when or ""
-
-
 def _join_values(value: Any) -> str:
     return " | ".join(map(str, value)) if isinstance(value, list) else str(value)
 
@@ -210,7 +201,7 @@ def _join_values(value: Any) -> str:
 def _format_result(number: int, result: dict[str, Any]) -> list[str]:
     title = terminal_line(result["title"] or result.get("preview") or "(no title)", 70)
     parts = (
-        _to_local_time(result["when"]),
+        to_local_time(result["when"]),
         result["source"],
         result["session_id"],
         project_name(result.get("project")),
