@@ -5,10 +5,20 @@ import gc
 import sys
 
 _OBJECTS_BEFORE_COLLECTION = 20_000
+# The exit code that shells use for an interrupted program.
+_EXIT_INTERRUPTED = 130
 
 
 def main() -> None:
-    """Runs the command."""
+    """Runs the command. An interrupt while it is loaded is not an error."""
+    try:
+        _run()
+    except KeyboardInterrupt:
+        sys.stderr.write("Interrupted.\n")
+        sys.exit(_EXIT_INTERRUPTED)
+
+
+def _run() -> None:
     if sys.argv[1:2] == ["hook"]:
         from memoranda.cli.hooks.entry import run_installed_hook  # noqa: PLC0415
 

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import memoranda
+from memoranda.__main__ import main
 from memoranda.cli.main import command
 from tests.cases import cases
 from tests.cli.terminal import Terminal
@@ -61,6 +62,38 @@ def test_a_secret_is_stored_from_a_pipe_and_never_printed(terminal: Terminal) ->
     terminal.ok("secret", "remove", "API_KEY")
     assert terminal.run("secret", "remove", "API_KEY").exit_code == 1
     assert terminal.run("secret", "set", "API_KEY", input="").exit_code == 1
+
+
+def test_an_interrupted_command_says_so_in_one_line(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the exit code that shells use, and as JSON if that is asked for."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("memoranda.cli.memory.entries.open_target", interrupt)
+    result = terminal.run("remember", "one")
+    assert (result.exit_code, result.stdout, result.stderr) == (130, "", "Interrupted.\n")
+    result = terminal.run("remember", "one", "--json")
+    assert (result.exit_code, json.loads(result.stdout)["error"], result.stderr) == (130, "Interrupted.", "")
+
+
+def test_an_interrupt_while_the_program_is_loaded_shows_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before there is a command that could say it."""
+
+    class Interrupted:
+        def __getattr__(self, name: str) -> object:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "argv", ["memoranda", "status"])
+    monkeypatch.setitem(sys.modules, "memoranda.cli.main", Interrupted())
+    monkeypatch.setattr("atexit.register", lambda function: function)
+    monkeypatch.setattr("gc.set_threshold", lambda number: None)
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 130
+    assert capsys.readouterr() == ("", "Interrupted.\n")
 
 
 @pytest.mark.slow

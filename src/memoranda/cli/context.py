@@ -18,7 +18,7 @@ from memoranda.support.lazy_dataclass import dataclass
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-EXIT_REFUSED, EXIT_UNUSABLE = 1, 2
+EXIT_REFUSED, EXIT_UNUSABLE, EXIT_INTERRUPTED = 1, 2, 130
 _KEY = "memoranda."
 # Under this name the program itself provides the function that runs a command at a service: no command knows others.
 REMOTE_RUNNER = f"{_KEY}run_remotely"

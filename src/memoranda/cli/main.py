@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memoranda import __version__
-from memoranda.cli.context import EXIT_REFUSED, EXIT_UNUSABLE, REMOTE_RUNNER, Invocation, common_options, memory_options
+from memoranda.cli.context import (
+    EXIT_INTERRUPTED,
+    EXIT_REFUSED,
+    EXIT_UNUSABLE,
+    REMOTE_RUNNER,
+    Invocation,
+    common_options,
+    memory_options,
+)
 from memoranda.cli.lazy_group import LazyGroup
 from memoranda.errors import MemorandaError
 from memoranda.home.config import colour_choice
@@ -137,6 +145,8 @@ class _AllCommands(LazyGroup):
             if isinstance(error, OSError) and error.filename and error.strerror:
                 message = f"{os.fsdecode(error.filename)} cannot be used: {error.strerror}."
             Invocation.current().fail(message, code=EXIT_UNUSABLE)
+        except KeyboardInterrupt:
+            Invocation.current().fail("Interrupted.", code=EXIT_INTERRUPTED)
         except (click.ClickException, click.Abort) as error:
             if isinstance(error, click.UsageError):
                 error = with_suggestion(error)

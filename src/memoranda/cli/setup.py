@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options
+from memoranda.cli.context import EXIT_INTERRUPTED, EXIT_REFUSED, Invocation, memory_options
 from memoranda.cli.hosts.found_hosts import HostState, find_hosts
 from memoranda.cli.imports.summary_text import summary_lines
 from memoranda.cli.imports.workflow import FoundSource, find_all_sources, import_without_asking
@@ -47,7 +47,6 @@ Examples:
   memoranda setup --only claude-code --yes
   memoranda setup --dry-run
 """
-_EXIT_INTERRUPTED = 130
 _INTERRUPTED = (
     "\nStopped. What was imported and installed so far stays; 'memoranda setup' continues where this one stopped."
 )
@@ -211,7 +210,7 @@ def command(
         run.apply(chosen)
     except KeyboardInterrupt:
         click.echo(_INTERRUPTED, err=True)
-        sys.exit(_EXIT_INTERRUPTED)
+        sys.exit(EXIT_INTERRUPTED)
 
 
 class _SetupRun:

@@ -21,15 +21,12 @@ from memoranda.agent.events import (
     ToolReturned,
 )
 from memoranda.agent.loop import Agent
-from memoranda.cli.context import printable
+from memoranda.cli.context import EXIT_INTERRUPTED, printable
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.models.model import Message
 from memoranda.models.tokens import estimate_request
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import JsonObject
-
-# The exit code that shells use for an interrupted program.
-_EXIT_INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +130,7 @@ class PipeOutput:
         """Ends the process, as Ctrl-C does for other programs in a pipe."""
         self._end_line()
         click.echo("Interrupted. Your message and everything up to here are saved.", err=True)
-        sys.exit(_EXIT_INTERRUPTED)
+        sys.exit(EXIT_INTERRUPTED)
 
     def show_note(self, text: str, data: JsonObject) -> None:
         self._end_line()
