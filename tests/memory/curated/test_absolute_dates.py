@@ -51,6 +51,12 @@ def test_names_paths_quotations_and_habits_stay() -> None:
         "Yesterday's bread makes the best French toast",
         "Each Monday, list what changed last week.",
         "When a report is due, cover last week only.",
+        "The report for the previous day is sent each morning.",
+        "yesterday's backup is deleted daily",
+        "Backups from last week are deleted every Sunday.",
+        "The digest covers yesterday and is sent each morning.",
+        "The script rotates yesterday's log hourly.",
+        "Das Backup von gestern wird täglich gelöscht.",
         "Freitags plane ich nächste Woche.",
         "Frag mich immer, was ich gestern gemacht habe.",
         "Wenn ich nach dem Bericht frage, nimm nur letzte Woche.",
@@ -78,11 +84,30 @@ def test_the_dates_of_a_habit_or_a_preference_stay(text: str) -> None:
         ("When we met yesterday, Ana said she will move.", "2026-11-17"),
         ("I'd prefer to meet tomorrow.", "2026-11-19"),
         ("Team switches to the new expense tool next month", "2026-12"),
+        ("The rule was added yesterday that logs are archived daily.", "2026-11-17"),
+        ("The backup that failed yesterday is retried every hour.", "2026-11-17"),
+        ("The stand-up of last week is published, and Ana was there every day.", "2026-11-09"),
+        ("We move next week and the plants are watered daily.", "2026-11-23"),
     ],
 )
 def test_what_happened_once_gets_its_date_beside_words_of_habits_and_things(text: str, day: str) -> None:
     """A start, the past, and a period behind a thing that is not its name."""
     assert day in absolute_dates(text, WRITTEN)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Run `git log --since=yesterday` for the changelog.",
+        "Run ``git log --since yesterday`` for the changelog.",
+        "Run git log --since yesterday for the changelog.",
+        "journalctl --since last week shows errors.",
+        "date -d tomorrow gives it.",
+    ],
+)
+def test_a_command_stays(text: str) -> None:
+    """It is run again on another day, whether it is quoted or not."""
+    assert absolute_dates(text, WRITTEN) == text
 
 
 def test_text_in_a_code_block_stays() -> None:

@@ -34,7 +34,7 @@ _FORMS: dict[str, _Language] = {
     "en": _Language(
         "on {}", "in the week of {}", "in {}", "in {}",
         r"since|until|till|by|from|before|after|on|of|for|to|through|in|during|starting|begin\w*|effective|as of",
-        r"\b(?:every|each|always|daily|nightly|weekly|monthly|usually|often|whenever|never|any|i like|likes"
+        r"\b(?:every|each|always|hourly|daily|nightly|weekly|monthly|usually|often|whenever|never|any|i like|likes"
         r"|(?<!would )(?<!['’]d )prefers?|(?:mon|tues|wednes|thurs|fri|satur|sun)days)\b|^\W*when\b|['’]s \w+ makes\b",
         r"\b(?:was|were|had|did|went|made|broke|chose|took|began|met|sent|left|got|said|told|came|ran|built|wrote|paid"
         r"|bought|lost|won|gave|\w{3,}ed)\b",
@@ -433,7 +433,7 @@ _CUES = {
 # A word with such a character is tried from its start or from the end of a quotation: tried from each of its letters,
 # a long word would take the square of its length.
 _PROTECTED = compile_later(
-    r"```.*?(?:```|\Z)|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|„[^“”\n]*[“”]|«[^»\n]*»|‹[^›\n]*›|「[^」\n]*」|『[^』\n]*』"
+    r"```.*?(?:```|\Z)|``[^\n]+?``|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|„[^“”\n]*[“”]|«[^»\n]*»|‹[^›\n]*›|「[^」\n]*」|『[^』\n]*』"
     r"|《[^》\n]*》|‘[^’\n]*’|(?<!\w)'[^'\n]+'(?!\w)"
     r"|(?<![^\s`\"“”»›」』》’'])(?:\S*[/\\_=<>{}$@#~]\S*|\S*[\w)]\.\w\S*)|(?<!\w)--?\w\S*",
     re.DOTALL,
@@ -444,9 +444,10 @@ _NAMED_THING = (
     "|newspaper|magazine|enum|keyword|filter|preset|theme|word|term|string|skript|verzeichnis|ordner|dossier|fichier|carpeta|archivo"
     "|rama|tabla|temas?|cartella|tabella|progetto|pasta|arquivo|ficheiro|tabela|projeto"
 )
+# An option of a command has a value of its own: "git log --since yesterday".
 _BEFORE_NAME = compile_later(
     r"(?:\b(?:called|named|titled|entitled|namens|heißt|hieß|genannt|appelée?|nommée?|intitulée?|llamad[oa]|titulad[oa]"
-    r"|chiamat[oa]|intitolat[oa]|chamad[oa])|名为|叫做?|名叫)[\s:]*$",
+    r"|chiamat[oa]|intitolat[oa]|chamad[oa])|名为|叫做?|名叫|(?<!\S)--?[a-z][\w-]*)[\s:]*$",
     re.IGNORECASE,
 )
 # "The branch next" is a name; "to the new tool next month" names a month.
@@ -461,7 +462,11 @@ _WORK_OF_ART = compile_later(
 )
 _BY_AUTHOR = compile_later(r"\s+(?:by|von|de|di) (?:the )?[A-Z]")
 _ALREADY_DATED = compile_later(r"[\s,]*[(（]?\s*(?:\d{4}-\d\d|\d{1,2}[./]\d{1,2}[./]?|\d{4}年|\d{1,2}月|the \d)")
-_IS_DONE = compile_later(r"\b(?:is|are|gets?|will be)(?: \w+)? \w+ed\b")
+_IS_DONE = compile_later(
+    r"\b(?:is|are|gets?|will be)(?: \w+)? (?:\w+ed|sent|made|built|kept|written)\b"
+    r"|\b(?:wird|werden) .{0,80}?\bge\w+(?:t|en)\b"
+)
+_EARLIER = compile_later(r"yesterday|last|gestern|letzt|vorig", re.IGNORECASE)
 _POSSESSIVE = compile_later(r"['’]s(?= \w)")
 _ALWAYS = compile_later(
     r"\b(?:always|never|usually|often|immer(?! noch)|nie|meistens|oft|toujours|jamais|souvent|siempre|nunca|a menudo"
@@ -602,8 +607,11 @@ def _is_habit(rule: _Rule, match: re.Match[str], lead: str, after: str, sentence
     if re.search(r"\bfrom\s$", lead, re.IGNORECASE) and not re.match("yesterday|last", match[0]):
         return False
     # "Tomorrow's standup is always announced at nine": the participle is no past.
-    if rule.language == "en" and _POSSESSIVE.match(after) and _IS_DONE.search(after):
-        return True
+    if rule.language in ("en", "de") and _IS_DONE.search(after):
+        is_of_something = lead.strip() and _EARLIER.match(match[0])
+        rest = _IS_DONE.sub("", sentence)
+        if _POSSESSIVE.match(after) or (is_of_something and not re.search(language.past, rest, re.IGNORECASE)):
+            return True
     return not re.search(language.past, sentence, re.IGNORECASE) or _tells_always(rule, lead)
 
 
