@@ -3,7 +3,7 @@
 import re
 import time
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from importlib import import_module
 from itertools import islice, product
 from pathlib import Path
@@ -13,6 +13,7 @@ import pytest
 
 import memoranda
 from memoranda.memory.curated.absolute_dates import _CUES, _RULES, absolute_dates
+from memoranda.memory.curated.facts import parse_until
 
 _parser: Any = import_module("re._parser")
 CURATOR = Path(__file__).parents[3] / "benchmarks" / "curator"
@@ -155,6 +156,23 @@ def test_every_phrase_contains_a_cue_of_its_language() -> None:
         cues = [cue.replace("_", " ") for cue in _CUES[rule.language].split()]
         phrases = list(islice(_phrases(_parser.parse(rule.pattern.pattern, re.IGNORECASE)), 20_000))
         assert [phrase for phrase in phrases if not any(cue in phrase.lower() for cue in cues)] == []
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="needs tzset")
+@pytest.mark.parametrize(("zone", "day"), [("Pacific/Kiritimati", "2026-11-18"), ("Pacific/Pago_Pago", "2026-11-17")])
+def test_the_day_is_that_of_the_person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, zone: str, day: str) -> None:
+    """In the evening in America it is the next day in UTC, which the journal has. One of the two zones differs now."""
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        assert absolute_dates("It failed yesterday.", "2026-11-19T02:00:00+00:00") == f"It failed on {day}."
+        with memoranda.open(tmp_path) as memory:
+            memory.remember("The release failed yesterday.")
+            assert parse_until("1d") == str(date.today() + timedelta(1))
+            assert memory.entries() == (f"The release failed on {date.today() - timedelta(1)}.",)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_a_long_word_takes_no_long_time() -> None:

@@ -516,9 +516,10 @@ def absolute_dates(text: str, written: date | datetime | float | str) -> str:
 
 def _day_of(written: date | datetime | float | str) -> date:
     if isinstance(written, str):
-        return datetime.fromisoformat(written).date()
+        written = datetime.fromisoformat(written)
     if isinstance(written, datetime):
-        return written.date()
+        # The journal has UTC, and "yesterday" was said on the day of the person.
+        return (written if written.tzinfo is None else written.astimezone()).date()
     return written if isinstance(written, date) else date.fromtimestamp(written)
 
 

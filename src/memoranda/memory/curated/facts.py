@@ -18,7 +18,6 @@ from memoranda.memory.curated.operations import key_of, rewrite_edits
 from memoranda.memory.curated.settings import Target
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.lazy_pattern import compile_later
-from memoranda.support.origin import utc_timestamp
 
 Category = Literal["identity", "preference", "convention", "state", "other"]
 
@@ -134,7 +133,7 @@ def category_of(target: Target, text: str) -> Category:
 
 def is_past(until: str) -> bool:
     """Whether the last day of an entry is over."""
-    return bool(until) and until < utc_timestamp()[:10]
+    return bool(until) and until < date.today().isoformat()
 
 
 def parse_until(text: str) -> str:
@@ -144,7 +143,7 @@ def parse_until(text: str) -> str:
         return wanted
     if period := _PERIOD.fullmatch(wanted):
         days = int(period[1]) * _DAYS[period[2][0]]
-        return (datetime.now(UTC).date() + timedelta(days)).isoformat()
+        return (date.today() + timedelta(days)).isoformat()
     try:
         return date.fromisoformat(wanted[:10]).isoformat()
     except ValueError:

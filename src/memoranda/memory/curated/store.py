@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace as with_changes
+from datetime import date
 from pathlib import Path
 from typing import Self
 
@@ -55,7 +56,7 @@ from memoranda.safety.behaviour import changes_behaviour
 from memoranda.storage.files.journaled_writer import WriteFailure, run_exclusively
 from memoranda.support.canonical_text import canonical, unstorable_character
 from memoranda.support.lazy_dataclass import dataclass
-from memoranda.support.origin import Origin, utc_timestamp
+from memoranda.support.origin import Origin
 from memoranda.support.text_file import UndecodableFile, UnreadableFile
 
 # The constants are here too, because programs written for Hermes import them together with the store.
@@ -505,7 +506,7 @@ def canonical_operation(operation: Operation) -> Operation:
     if isinstance(operation, Remove):
         return Remove(canonical(operation.old_text))
     # A reader of the next month must not take "yesterday" for the day before.
-    content = absolute_dates(canonical(operation.content), utc_timestamp()[:10])
+    content = absolute_dates(canonical(operation.content), date.today())
     until = parse_until(operation.until)
     if isinstance(operation, Add):
         return Add(content, until)
