@@ -125,12 +125,17 @@ def test_without_programs_setup_lists_what_it_looked_for(terminal: Terminal) -> 
 
 
 def test_settings_that_cannot_be_changed_are_reported_and_the_rest_is_done(user: Path, terminal: Terminal) -> None:
-    """Unreadable settings of one program stay as they are, and the other one still gets memory."""
+    """They stay as they are and make the command fail, and the other program still gets memory."""
     (user / ".claude").joinpath("settings.json").write_text("{ not json")
     assert "cannot install: " in terminal.ok("setup")
-    shown = terminal.ok("setup", "--yes")
-    assert "Installed memory into Codex" in shown
+    result = terminal.run("setup", "--yes")
+    assert result.exit_code == 1
+    assert "Installed memory into Codex" in result.stdout
+    assert "Memory was not installed into Claude Code: " in result.stderr
     assert (user / ".claude" / "settings.json").read_text() == "{ not json"
+    again = json.loads(terminal.run("setup", "--yes", "--only", "claude-code", "--json").stdout)
+    assert again["success"] is False
+    assert [item["host"] for item in again["installed"] if "error" in item] == ["claude-code"]
 
 
 @pytest.mark.slow

@@ -62,6 +62,11 @@ class DetectedProgram:
     host: HostState | None
 
     @property
+    def problem(self) -> str:
+        """Why memory cannot be installed; "" if it can."""
+        return "" if self.host is None else self.host.problem
+
+    @property
     def can_install(self) -> bool:
         return self.host is not None and bool(self.host.changes)
 
@@ -83,8 +88,8 @@ class DetectedProgram:
         parts = []
         if self.source is not None:
             parts.append(f"import {self.source.description}")
-        if self.host is not None and self.host.problem:
-            parts.append(f"cannot install: {self.host.problem}")
+        if self.problem:
+            parts.append(f"cannot install: {self.problem}")
         elif self.can_install:
             parts.append("install memory")
         elif self.host is not None:
@@ -225,7 +230,7 @@ class _SetupRun:
             "found": [program.as_json() for program in programs],
         }
 
-    def choose(self, *, yes: bool, dry_run: bool) -> list[DetectedProgram] | None:
+    def choose(self, *, yes: bool, dry_run: bool) -> Sequence[DetectedProgram] | None:
         """Returns the programs that the user selects; None when the command only shows them."""
         with_work = [program for program in self._programs if program.has_work]
         text = format_programs(self._programs, "Found on this machine:")
@@ -236,17 +241,17 @@ class _SetupRun:
             return None
         self._say(text)
         if yes or not with_work:
-            return with_work
+            return self._programs
         numbers = click.prompt(
             "\nWhich of them? Numbers with commas, all, or none",
             default="all",
             value_proc=lambda answer: parse_choice(answer, len(self._programs)),
         )
-        return [self._programs[number - 1] for number in numbers if self._programs[number - 1].has_work]
+        return [self._programs[number - 1] for number in numbers]
 
     def apply(self, chosen: Sequence[DetectedProgram]) -> None:
         self._import([program for program in chosen if program.source is not None])
-        failures = self._install([program for program in chosen if program.can_install])
+        failures = self._install([program for program in chosen if program.can_install or program.problem])
         self._search()
         self.data |= {"success": not failures, "applied": True}
         if self._invocation.as_json:
@@ -272,6 +277,8 @@ class _SetupRun:
             result: dict[str, Any] = {"host": host.name, "files": [str(change.file) for change in changes]}
             results.append(result)
             try:
+                if program.problem:
+                    raise SettingsError(program.problem)
                 apply_changes(changes, self._invocation.locate_home().root / "host-backups" / host.name)
             except (SettingsError, OSError) as error:
                 failures += 1
