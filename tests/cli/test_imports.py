@@ -23,7 +23,7 @@ from memoranda.home.session_db import SessionDB
 from memoranda.importers.importer import Importer, import_lock
 from memoranda.importers.reader_protocol import ConversationReader, ImportItem
 from memoranda.importers.sources import SOURCES
-from memoranda.importers.summary import MAX_REPORTS, ImportSummary
+from memoranda.importers.summary import MAX_REPORTS, ImportSummary, report_path
 from tests.importers import cursor_stores
 from tests.importers.claude_code_lines import PRESENT, SESSION, assistant, text
 from tests.importers.import_home import write_lines
@@ -142,6 +142,21 @@ def test_undo_takes_a_whole_import_back(home: Path, transcript: Path) -> None:
     assert again["sources"][0]["messages"] == messages
     text = run(home, "undo", again["import"], "--dry-run").output
     assert "1 session as a whole" in text and "Nothing was removed." in text
+
+
+def test_undo_of_an_import_that_added_nothing_has_nothing_to_do(
+    home: Path, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It prints no command to undo it; its id, which names its report, is known, and the first import stays."""
+    first = answer(home, "claude-code", "--yes")
+    assert "Undo:" not in run(home, "claude-code", "--yes").output
+    # An import of a minute later has another id, also in this process.
+    monkeypatch.setattr(workflow, "report_path", lambda root, at, **shared: report_path(root, at + 60, **shared))
+    second = answer(home, "claude-code", "--yes")["import"]
+    assert f"The import {second} added nothing" in run(home, "undo", second, "--yes").output
+    undone = answer(home, "undo", second, "--yes")
+    assert (undone["applied"], undone["messages"], undone["sessions_removed"]) == (False, 0, [])
+    assert answer(home, "undo", first["import"], "--dry-run")["messages"] == first["sources"][0]["messages"]
 
 
 def test_undo_of_an_unknown_import_says_where_they_are_listed(home: Path, transcript: Path) -> None:

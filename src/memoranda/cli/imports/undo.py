@@ -15,6 +15,7 @@ from memoranda.cli.open_home import open_home
 from memoranda.cli.terminal_text import count_of, local_time
 from memoranda.importers.sources import SOURCES
 from memoranda.importers.state.log import LoggedImport
+from memoranda.importers.summary import REPORT_DIRECTORY
 from memoranda.importers.undo import ImportHistory, UndoReport
 
 _REASONS = {
@@ -54,6 +55,10 @@ def command(invocation: Invocation, import_id: str | None, dry_run: bool, yes: b
         try:
             found = next((logged for logged in history.imports() if logged.id == import_id), None)
             if found is None:
+                if (memory.home.root / REPORT_DIRECTORY / f"{import_id}.json").is_file():
+                    text = f"The import {import_id} added nothing, so there is nothing to undo."
+                    invocation.respond(text, {"success": True, "applied": False, **UndoReport(import_id, ()).as_json()})
+                    return
                 invocation.fail(
                     f"There is no import {import_id!r} in this home. 'memoranda import undo' lists them.",
                     code=EXIT_REFUSED,
