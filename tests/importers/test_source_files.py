@@ -67,6 +67,7 @@ def test_a_very_long_line_is_in_memory_twice_at_most(tmp_path: Path) -> None:
     ("raw", "word"),
     [
         (b"{\n", "not JSON"), (b"[1]\n", "list"), (b"7\n", "int"), (b"\xff\n", "not JSON"), (b'{"a"', "not finished"),
+        (b"root:x:0:0", "not JSON"),
         (b"[" * 100_000 + b"\n", "not JSON"), (b"1" * 5000 + b"\n", "not JSON"),
     ],
 )  # fmt: skip

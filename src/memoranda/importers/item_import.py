@@ -24,7 +24,7 @@ from memoranda.importers.reader_protocol import (
 from memoranda.importers.session_writer import IncomingSession, Row, SessionWriter, is_same_session, session_name
 from memoranda.importers.source_files import unreadable_problem
 from memoranda.importers.state.store import ImportState, SeenSession
-from memoranda.importers.summary import ImportSummary
+from memoranda.importers.summary import UNFINISHED, ImportSummary
 from memoranda.memory.record.framework_objects import join_names
 from memoranda.memory.record.store import SessionStore
 from memoranda.search.index.message_text import TOOL_OF_SERVER
@@ -122,6 +122,8 @@ class ItemImport:
                     self._add_state(event.checkpoint)
                 case ImportedProposal():
                     self._propose(event)
+                case Problem(unfinished=True):
+                    self._summary.skipped[UNFINISHED] += 1
                 case Problem():
                     self._add_problem(event)
                 case Skipped():

@@ -30,13 +30,15 @@ class Problem:
     """A part of a source that could not be imported, by file and line.
 
     `unread` marks a source that could not be read at all, for reasons outside the file (no permission, a lock, a
-    missing library): the next import reads the item again although it has not changed.
+    missing library): the next import reads the item again although it has not changed. An `unfinished` line is still
+    being written: it is no fault of the file, and the next import reads it when it is complete.
     """
 
     file: Path
     line: int | None
     text: str
     unread: bool = False
+    unfinished: bool = False
 
 
 class ReadError(Exception):

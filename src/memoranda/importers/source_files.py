@@ -26,7 +26,7 @@ _READ_ONLY = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK"
 # in the memory of the process after it was read.
 _BUFFER_BYTES = 64 * 1024
 _LINES_PER_CHECKPOINT = 100
-_UNFINISHED = "the line is not finished (is it still being written?)"
+_UNFINISHED = "the line is not finished"
 _SETTLED_AFTER = 120.0
 _EDITORS = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
 _decode_json = json.JSONDecoder().decode
@@ -232,13 +232,15 @@ def _read_line(file: Path, stream: BinaryIO, number: int, offset: int) -> tuple[
         return size + _skip_line(stream), problem
     if not raw or raw.isspace():
         return size, None
+    is_unfinished = not is_finished and raw.lstrip().startswith(b"{")
     kept = raw if size < _LONG_LINE_BYTES else hashlib.sha256(raw).digest()
     try:
         text = raw.decode("utf-8", "surrogatepass")
         del raw
         value = _decode_json(text)
     except (ValueError, RecursionError) as error:
-        return size, Problem(file, number, f"not JSON ({str(error)[:100]})" if is_finished else _UNFINISHED)
+        text = _UNFINISHED if is_unfinished else f"not JSON ({str(error)[:100]})"
+        return size, Problem(file, number, text, unfinished=is_unfinished)
     if not isinstance(value, dict):
         return size, Problem(file, number, f"a JSON object is expected, not {type(value).__name__}")
     return size, Line(value, number, kept, offset + size)

@@ -19,6 +19,7 @@ SessionResult = Literal["new", "grown", "unchanged", "deleted", "conflict"]
 MAX_PROBLEMS = 1000
 REPORT_DIRECTORY = "imports"
 MAX_REPORTS = 20
+UNFINISHED = "unfinished last line to read next time"
 _REPORT_NAMES = "[0-9]*-[0-9]*-[0-9]*.json"
 _ItemKey = tuple[Path, str]
 
@@ -102,6 +103,8 @@ class ImportSummary:
         self.states_known += later.states_known
         for session_id, result in later.sessions.items():
             self.set_result(session_id, result)
+        # The later pass has read these lines again.
+        self.skipped.pop(UNFINISHED, None)
         self.skipped += later.skipped
         self.renamed |= later.renamed
         self.detached += later.detached
