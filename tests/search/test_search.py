@@ -103,6 +103,15 @@ def test_a_phrase_must_occur_unless_it_occurs_nowhere(library: Library) -> None:
     assert library.names('what did we say about the "blue green" deploy yesterday') == ["phrase"]
 
 
+@pytest.mark.parametrize("query", ['"blue green deploy" mondays', 'where did we say "blue green deploy" on mondays'])
+def test_a_conversation_is_shown_by_the_message_with_the_quoted_phrase(library: Library, query: str) -> None:
+    """Also if another message of it has more of the other words, and if the order is by time."""
+    long = "it was a blue green deploy " + "and so on " * 100
+    _, phrase, _, _ = library.add("s", "mondays", long, "mondays", "where did we say mondays, on mondays")
+    for sort in (None, "newest", "oldest"):
+        assert [hit.message_id for hit in library.find(query, sort=sort).hits] == [phrase]
+
+
 def test_a_question_finds_its_answer(library: Library) -> None:
     """Small words do not matter, and the answer says so."""
     library.add("deadlock", "The payment worker had a deadlock.", "We fixed it by ordering the locks.")

@@ -142,6 +142,8 @@ class _Ranked:
     share: float
     """How much of the query's weight occurs anywhere."""
     complete: bool
+    rows: Sequence[ranking.Row]
+    """The messages with any of the terms."""
 
     @property
     def full(self) -> int:
@@ -237,7 +239,7 @@ class _WordSearch:
         if rows:
             scores += [score for score in self._rank_rows(rows) if score.session not in seen]
         how = self._how_strict if rows else guidance.NEARBY
-        kept = ranking.keep_well_matching(scores, self._sort) if scores else []
+        kept = ranking.keep_well_matching(self._with_quoted(ranked, scores), self._sort) if scores else []
         looser = ranked.scores[:_MAX_COMPARED] if len(kept) < _ENOUGH else ()
         return self._candidates(kept, how, (), len(scores), looser) if kept else None
 
@@ -248,8 +250,24 @@ class _WordSearch:
         if needed.bit_count() < len(exact):
             return None
         kept = [score for score in ranked.scores if score.near & needed == needed]
-        best = ranking.keep_well_matching(kept, self._sort) if kept else []
+        best = ranking.keep_well_matching(self._with_quoted(ranked, kept), self._sort) if kept else []
         return self._candidates(best, self._describe(ranked, kept), ranked.missing, len(kept)) if best else None
+
+    def _with_quoted(self, ranked: _Ranked, scores: list[SessionScore]) -> list[SessionScore]:
+        """The scores, each with its best message that has what is quoted, where the best one lacks it."""
+        quoted = {part.text for part in self._query.parts if part.exact and not part.grouped}
+        needed = sum(1 << bit for bit, text in enumerate(ranked.texts) if text in quoted)
+        lacking = {score.session for score in scores if ~score.own & needed}
+        worth = {message: worth for score in scores for message, worth in score.messages}
+        best: dict[int, ranking.Row] = {}
+        for row in ranked.rows if lacking else ():
+            if row[0].session in lacking and row[1] & needed == needed and row[0].role != TITLE:
+                known = best.setdefault(row[0].session, row)
+                best[row[0].session] = max(known, row, key=lambda each: (worth.get(each[0].message, 0.0), each[0].time))
+        return [
+            score._replace(best=found[0], own=found[1] & ranked.full) if (found := best.get(score.session)) else score
+            for score in scores
+        ]
 
     def _any_word(self) -> Candidates | None:
         ranked = self._rank_parts(self._query.leaves)
@@ -367,7 +385,8 @@ class _WordSearch:
         texts = tuple(term.text for term in fetched.typed)
         share = ranking.occurring_share(matches, fetched.absent, self._size)
         self._asked |= Counter(dict(zip(texts, ranked.asked, strict=False)))
-        return _Ranked(ranked.scores, texts, tuple(fetched.absent), sessions, share, len(texts) == len(terms))
+        complete = len(texts) == len(terms)
+        return _Ranked(ranked.scores, texts, tuple(fetched.absent), sessions, share, complete, matches.rows)
 
 
 def _as_one_term(rows: Sequence[Posting]) -> Matches:
