@@ -10,6 +10,7 @@ from memoranda.memory.record.scope import Scope
 from memoranda.search.guidance import ALL_WORDS, ANY_WORD, AS_TYPED, NEARBY, NOT_EXACT, NOT_FOUND, WITHOUT_SMALL
 from memoranda.search.index.postings import Filters
 from memoranda.search.ranking import Sort
+from memoranda.search.search import NOT_ALL
 from tests.search.library import DAY, NOW, Library
 
 
@@ -110,6 +111,17 @@ def test_a_conversation_is_shown_by_the_message_with_the_quoted_phrase(library: 
     _, phrase, _, _ = library.add("s", "mondays", long, "mondays", "where did we say mondays, on mondays")
     for sort in (None, "newest", "oldest"):
         assert [hit.message_id for hit in library.find(query, sort=sort).hits] == [phrase]
+
+
+@pytest.mark.parametrize(("sort", "note"), [(None, NOT_ALL), ("newest", NOT_ALL), ("oldest", None)])
+def test_a_search_says_that_only_the_newest_matches_were_compared(
+    library: Library, sort: str | None, note: str | None
+) -> None:
+    """Many conversations have the phrase, and together more messages than are read."""
+    for number in range(31):
+        library.add(f"s{number}", *[f"a blue green deploy {place}" for place in range(10)])
+    found = library.find('"blue green deploy"', sort=sort)
+    assert found.note == note
 
 
 def test_a_question_finds_its_answer(library: Library) -> None:
