@@ -66,7 +66,8 @@ def _page(title: str, names: list[str], titles: list[str]) -> str:
         if path and path[0] in names:
             called, text = " ".join(("memoranda", *path)), _help(path)
             # Most imports differ in their names alone, and the help of `memoranda import` says what each of them does.
-            options = text.partition("Options:\n")[2] if path[0] == "import" else ""
+            # So do the hosts of hooks.
+            options = text.partition("Options:\n")[2] if path[0] in ("import", "hook") else ""
             sections.setdefault(options or called, []).append((called, text))
     for (called, text), *alike in sections.values():
         parts.append(f"## {called}\n\n```text\n{text}\n```\n")

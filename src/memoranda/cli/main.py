@@ -47,6 +47,7 @@ GROUPS = {
         "import": ("memoranda.cli.imports", "Import conversations and memories of other programs."),
         "install": ("memoranda.cli.hosts.install", "Give memory to Claude Code, Codex, Cursor and others."),
         "uninstall": ("memoranda.cli.hosts.install:uninstall", "Remove memory from one of these programs."),
+        "hook": ("memoranda.cli.hooks.command", "Answer a program's events; 'hook status' shows what prompts got."),
         "mcp": ("memoranda.cli.service.mcp", "Offer memory to any program that speaks MCP."),
         "skills": ("memoranda.cli.skills", "See and change the procedures the agent follows."),
         "provider": ("memoranda.cli.provider", "Use an external memory in addition to the built-in one."),
@@ -79,10 +80,9 @@ SERVER_COMMANDS = {
     "migrate": "memoranda.cli.upkeep.servers:migrate",
 }
 """The commands of `memoranda server`; each is a command of `memoranda` itself, too."""
-# What hosts call, and other names of commands.
+# Other names of commands.
 _HIDDEN = {
     "help": "memoranda.cli.main:show_help",
-    "hook": "memoranda.cli.hooks.command",
     "export": "memoranda.cli.sessions.transfer:export",
     **SERVER_COMMANDS,
 }
