@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -177,6 +178,32 @@ def test_no_payload_makes_a_hook_fail(tmp_path: Path, payload: bytes, event: str
         "hook", "claude-code", event, "--wait", "--odd", input=payload.decode("latin-1")
     )
     assert (result.exit_code, result.stdout) == (0, "")
+    assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize(
+    ("payload", "problem"),
+    [("", "is empty"), (" \n", "is empty"), ('{"prompt": "a', "is not a JSON object"), ("[]", "is not a JSON object")],
+)
+@pytest.mark.parametrize("event", ["UserPromptSubmit", "Stop"])
+def test_an_unreadable_payload_is_one_line_on_standard_error(
+    tmp_path: Path, payload: str, problem: str, event: str
+) -> None:
+    """It names the event and what is wrong; a payload that can be read writes none."""
+    terminal = Terminal(tmp_path / "home")
+    shown = terminal.run("hook", "claude-code", event, "--wait", input=payload).stderr
+    assert shown.startswith(f"memoranda hook claude-code {event}: standard input {problem}; nothing is lost")
+    assert shown.count("\n") == 1
+    assert terminal.run("hook", "claude-code", event, "--wait", input="{}").stderr == ""
+
+
+@pytest.mark.parametrize("event", ["SessionStart", "Stop"])
+def test_a_hook_without_standard_input_does_not_fail_the_host(tmp_path: Path, event: str) -> None:
+    """Also if its standard input and error are closed."""
+    words = shlex.join([*_PROGRAM, "hook", "claude-code", event, "--wait", "--home", str(tmp_path / "home")])
+    for streams, shown in (("<&-", b"standard input is empty"), ("<&- 2>&-", b"")):
+        done = subprocess.run(["sh", "-c", f"{words} {streams}"], capture_output=True, check=True, timeout=GIVE_UP)
+        assert done.stdout == b"" and shown in done.stderr and done.stderr.count(b"\n") <= 1
     assert not (tmp_path / "home").exists()
 
 

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 
-from memoranda.cli.hooks.process import CAPTURE, HookOptions, write_answer
+from memoranda.cli.hooks.process import CAPTURE, HookOptions, write_answer, write_problem
 from memoranda.integrations.hooks.answers import HookPayload, read_payload
 from memoranda.integrations.hooks.events import (
     ANSWERED_EVENTS,
@@ -71,6 +71,9 @@ class HookCall:
                 self._capture(Path(options.transcript))
                 return ""
             payload = self._payload = read_payload(self._read_input(), options.event, options.host)
+            if payload.problem:
+                problem = f"{payload.problem}; nothing is lost: the next event records the session."
+                write_problem(f"memoranda hook {options.host} {options.event}: standard input {problem}")
             if payload.event == TOOL_CALL:
                 return self._call_tool(payload)
             if payload.event in CAPTURE_EVENTS and payload.transcript:
@@ -102,7 +105,7 @@ class HookCall:
 
     def _read_input(self) -> bytes:
         if self._raw_payload is None:
-            self._raw_payload = b"" if sys.stdin.isatty() else sys.stdin.buffer.read()
+            self._raw_payload = b"" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read()
         return self._raw_payload
 
     def _answer_event(self, payload: HookPayload) -> str:

@@ -211,7 +211,7 @@ class HookHelper:
         options = HookOptions(host, event)
         options.user = user or None
         payload = read_payload(raw_payload, event, host)
-        if payload.event not in ANSWERED_EVENTS:
+        if payload.problem or payload.event not in ANSWERED_EVENTS:
             return FAILED, b""
         log = HookLog(self._home.root, float(started_at), HookCaller(int(process), float(cpu)))
         try:

@@ -119,6 +119,18 @@ def write_answer(answer: bytes) -> None:
         os._exit(0)
 
 
+def write_problem(line: str) -> None:
+    """Writes a line for people to standard error, which hosts show when they are debugged."""
+    if sys.stderr is None:
+        return
+    try:
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+    except OSError:
+        # The host closed it, and still wants its answer.
+        return
+
+
 def start_detached(arguments: list[str]) -> None:
     """Starts this command again, in a session of its own and without the host's standard streams."""
     command = [sys.executable, "-P", "-m", "memoranda", "hook", *arguments]

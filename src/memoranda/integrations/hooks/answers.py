@@ -40,6 +40,7 @@ class HookPayload:
         "directory",
         "event",
         "event_name",
+        "problem",
         "prompt",
         "session_id",
         "source",
@@ -54,6 +55,8 @@ class HookPayload:
         self.session_id = session_id
         self.transcript = transcript
         self.prompt = prompt
+        self.problem = ""
+        """What is wrong with the whole payload, so that only its event is known."""
         self.source = ""
         """What began the session, or "compact" when its context was compacted."""
         self.directory = ""
@@ -84,7 +87,9 @@ def read_payload(raw: bytes, event: str = "", host: str = "") -> HookPayload:
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        return HookPayload(event)
+        payload = HookPayload(event)
+        payload.problem = "is not a JSON object" if raw.strip() else "is empty"
+        return payload
     if "cursor_version" in value and host not in ("", "cursor"):
         return HookPayload()
     # When a sub-agent of Codex stops, the other path is the transcript of the session that started it.
