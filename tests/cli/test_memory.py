@@ -303,6 +303,19 @@ def test_an_entry_moves_to_the_notes_and_back(terminal: Terminal) -> None:
     assert "No entry of MEMORY.md contains that text." in refused
 
 
+@pytest.mark.parametrize("words", [["remember"], ["memory", "add"]])
+def test_a_fact_is_saved_as_a_note(terminal: Terminal, words: list[str]) -> None:
+    """By its target, as an agent saves one; a key replaces the earlier value, and a last day is kept."""
+    saved = terminal.ok(*words, "--target", "notes", "The invoice archive is on heron.")
+    assert saved == "Saved as a note: search finds it, and no prompt shows it.\n"
+    assert "There is such a note already." in terminal.ok(*words, "-t", "notes", "The invoice archive is on heron.")
+    for value in ("heron", "swan"):
+        terminal.ok(*words, "-t", "notes", "--key", "archive", "--until", "never", value)
+    kept = [entry["text"] for entry in terminal.json("memory", "list", "notes")["notes"]["entries"]]
+    assert kept == ["archive: swan", "The invoice archive is on heron."]
+    assert "no entries yet" in terminal.ok("memory", "list", "memory")
+
+
 def test_notes_are_changed_and_removed_by_their_numbers(terminal: Terminal) -> None:
     """The list shows them."""
     for text in ("The depot has two gates.", "The archive is on heron."):

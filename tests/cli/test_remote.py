@@ -99,6 +99,8 @@ def test_memory_is_looked_after_at_a_service_as_on_a_home(
     assert "branch stable" not in _output(run("memory", "list"))
     assert _json(run("status", "--json"))["notes"] == 2
     assert "Releases are cut from the branch stable." in _output(run("memory", "list", "notes"))
+    _output(run("remember", "--target", "notes", "Hotfixes are cut from the newest tag."))
+    assert "Hotfixes are cut from the newest tag." in _output(run("memory", "list", "notes"))
     _output(run("memory", "move", "branch stable", "--target", "notes", "--to", "memory"))
     assert "branch stable" in _output(run("memory", "list", "memory"))
 

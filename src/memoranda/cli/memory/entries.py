@@ -91,6 +91,7 @@ Examples:
   memoranda remember --target user "Prefers concise answers."
   memoranda remember --target user --key "time zone" Europe/Berlin
   memoranda remember --project this "Releases are cut from the branch stable."
+  memoranda remember --target notes "The invoice archive is on heron."
   memoranda remember --until 2027-01-31 "The API is frozen."
   echo "CI runs on Debian 12." | memoranda remember -
 """
@@ -247,7 +248,8 @@ def _as_data(facts: Sequence[EntryFacts]) -> list[dict[str, object]]:
 
 @click.command()
 @click.argument("text")
-@target_options
+@_target_or_notes_option
+@_project_option
 @_key_option
 @_until_option
 @_allow_option
@@ -257,8 +259,7 @@ def add(
 ) -> None:
     """Add an entry; the same as 'memoranda remember'. '-' reads it from standard input."""
     store, target = open_target(invocation, target, project)
-    operation = _addition(_read_text(text), key, until)
-    report(invocation, store, store.apply(target, [operation], PERSON, frozenset(allow)))
+    report(invocation, store, _apply(store, target, _addition(_read_text(text), key, until), frozenset(allow)))
 
 
 def _addition(text: str, key: str, until: str) -> Operation:
@@ -467,7 +468,8 @@ def _read_text(argument: str) -> str:
 
 @click.command(epilog=_REMEMBER_EPILOG)
 @click.argument("words", nargs=-1, required=True)
-@target_options
+@_target_or_notes_option
+@_project_option
 @_key_option
 @_until_option
 @_allow_option
@@ -488,4 +490,4 @@ def remember(
     """
     text = sys.stdin.read() if words == ("-",) else " ".join(words)
     store, target = open_target(invocation, target, project)
-    report(invocation, store, store.apply(target, [_addition(text, key, until)], PERSON, frozenset(allow)))
+    report(invocation, store, _apply(store, target, _addition(text, key, until), frozenset(allow)))
