@@ -316,6 +316,20 @@ def test_a_fact_is_saved_as_a_note(terminal: Terminal, words: list[str]) -> None
     assert "no entries yet" in terminal.ok("memory", "list", "memory")
 
 
+def test_the_log_of_a_project_has_only_its_changes(
+    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the project of this directory, or of a named one."""
+    (tmp_path / "heron").mkdir()
+    monkeypatch.chdir(tmp_path / "heron")
+    terminal.ok("remember", "CI runs on Debian 12.")
+    terminal.ok("remember", "--project", "this", "Releases are cut from the branch stable.")
+    for words in (["project"], ["--project", "this"], ["--project", "heron"]):
+        assert [change["number"] for change in terminal.json("memory", "log", *words)] == [2]
+    assert [change["number"] for change in terminal.json("memory", "log", "memory")] == [1]
+    assert "has a project 'swan'" in terminal.run("memory", "log", "--project", "swan").stderr
+
+
 def test_notes_are_changed_and_removed_by_their_numbers(terminal: Terminal) -> None:
     """The list shows them."""
     for text in ("The depot has two gates.", "The archive is on heron."):

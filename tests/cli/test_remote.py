@@ -88,6 +88,8 @@ def test_memory_is_looked_after_at_a_service_as_on_a_home(
     _output(run("remember", "--project", "this", "Releases are cut from the branch stable."))
     assert "heron" in _output(run("memory", "list")) and "branch stable" in _output(run("memory", "list"))
     assert "npm" not in _output(run("memory", "list", "project"))
+    assert "npm" not in _output(run("memory", "log", "project"))
+    assert "branch stable" in _output(run("memory", "log", "--project", "heron"))
     status = _json(run("status", "--json"))
     assert [file["entries"] for file in status["memory"]] == [2, 0, 1]
     assert status["waiting"] == {"proposals": 0, "curator": 1} and status["week"]["saved"] == 3

@@ -155,8 +155,9 @@ class RemoteCommands:
     def recent(self, *, limit: int, fenced: bool, project: str | None) -> None:
         recent_command.respond(self.invocation, self.memory.recent(self._project(project), limit=limit), fenced=fenced)
 
-    def log(self, *, target: Target | None, limit: int) -> None:
-        changes = self.memory.curated.log(limit=limit, target=target)
+    def log(self, *, target: Target | None, project: str, limit: int) -> None:
+        name = self._target(target or "memory", project) if target or project else None
+        changes = self.memory.curated.log(limit=limit, target=name)
         self.invocation.respond("\n".join(map(history.format_change_and_edits, changes)) or "No changes yet.", changes)
 
     def undo(self, *, number: int | None, outside: str | None) -> None:

@@ -55,7 +55,7 @@ _target_or_notes_option = click.option(
     "-t", "--target", type=click.Choice([*_TARGETS, NOTES]), default="memory", show_default=True,
     help="The agent's notes, the profile of the user, the project of this directory, or what 'list notes' shows.",
 )  # fmt: skip
-_project_option = click.option(
+project_option = click.option(
     "-p",
     "--project",
     default="",
@@ -66,7 +66,7 @@ _project_option = click.option(
 
 def target_options(command: Callable[..., None]) -> Callable[..., None]:
     """Adds the options that name a memory."""
-    return _target_option(_project_option(command))
+    return _target_option(project_option(command))
 
 
 _allow_option = click.option("--allow", multiple=True, metavar="FINDING", help="Accept a scanner finding in the text.")
@@ -176,7 +176,7 @@ def refusal_for_person(refusal: MemoryRefusal) -> str:
 
 @click.command("list")
 @click.argument("target", type=click.Choice([*_TARGETS, NOTES]), required=False)
-@_project_option
+@project_option
 @memory_options
 def list_entries(invocation: Invocation, target: Target | None, project: str) -> None:
     """Show the entries, numbered, and how full each file is; without a target also those of this project."""
@@ -249,7 +249,7 @@ def _as_data(facts: Sequence[EntryFacts]) -> list[dict[str, object]]:
 @click.command()
 @click.argument("text")
 @_target_or_notes_option
-@_project_option
+@project_option
 @_key_option
 @_until_option
 @_allow_option
@@ -270,7 +270,7 @@ def _addition(text: str, key: str, until: str) -> Operation:
 @click.argument("old_text")
 @click.argument("text")
 @_target_or_notes_option
-@_project_option
+@project_option
 @_until_option
 @_allow_option
 @memory_options
@@ -294,7 +294,7 @@ def _apply(store: MemoryStore, target: Target, operation: Operation, allow: froz
 @click.command()
 @click.argument("old_text")
 @_target_or_notes_option
-@_project_option
+@project_option
 @memory_options
 def remove(invocation: Invocation, old_text: str, target: Target, project: str) -> None:
     """Remove the entry that contains OLD_TEXT (or has it as its number or handle). Undo restores it.
@@ -315,7 +315,7 @@ def remove(invocation: Invocation, old_text: str, target: Target, project: str) 
     type=click.Choice([*_TARGETS, NOTES]),
     help="Where it is. [default: memory, or else user or notes if that has the text]",
 )
-@_project_option
+@project_option
 @memory_options
 def move(invocation: Invocation, old_text: str, to: Target, target: Target | None, project: str) -> None:
     """Move the entry that contains OLD_TEXT (or has it as its number or handle) to another memory, or to the notes.
@@ -344,7 +344,7 @@ def _holder(store: MemoryStore, to: Target, old_text: str) -> Target:
 
 @click.command()
 @click.argument("target", type=click.Choice(_TARGETS), default="memory")
-@_project_option
+@project_option
 @_allow_option
 @memory_options
 def edit(invocation: Invocation, target: Target, project: str, allow: tuple[str, ...]) -> None:
@@ -389,7 +389,7 @@ def _save_edit(store: MemoryStore, view: MemoryView, draft: Path, allow: frozens
 
 @click.command()
 @click.argument("target", type=click.Choice([*_TARGETS, "all"]), default="all")
-@_project_option
+@project_option
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @memory_options
 def reset(invocation: Invocation, target: str, project: str, yes: bool) -> None:
@@ -469,7 +469,7 @@ def _read_text(argument: str) -> str:
 @click.command(epilog=_REMEMBER_EPILOG)
 @click.argument("words", nargs=-1, required=True)
 @_target_or_notes_option
-@_project_option
+@project_option
 @_key_option
 @_until_option
 @_allow_option

@@ -11,7 +11,7 @@ import click
 
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.filter_options import parse_time_option
-from memoranda.cli.memory.entries import number_to_handle, report
+from memoranda.cli.memory.entries import number_to_handle, open_target, project_option, report
 from memoranda.cli.open_home import open_curated_memory
 from memoranda.cli.provider.output import stdout_to_stderr
 from memoranda.cli.terminal_text import dim, format_change, terminal_line
@@ -19,7 +19,7 @@ from memoranda.home import config
 from memoranda.memory.curated import change_history
 from memoranda.memory.curated.change_history import confirm_entry
 from memoranda.memory.curated.operations import MemoryRefusal, summarise_edits
-from memoranda.memory.curated.settings import TARGETS, Target, file_name
+from memoranda.memory.curated.settings import PROJECT, TARGETS, Target, file_name
 from memoranda.memory.curated.tool import describe
 from memoranda.search.request import show_time
 from memoranda.support.origin import PERSON
@@ -30,15 +30,17 @@ _HINT = "Still true? memoranda memory confirm HANDLE. If not, replace or remove 
 
 
 @click.command()
-@click.argument("target", type=click.Choice(TARGETS), required=False)
+@click.argument("target", type=click.Choice([*TARGETS, PROJECT]), required=False)
+@project_option
 @click.option(
     "-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many changes, newest first."
 )
 @memory_options
-def log(invocation: Invocation, target: Target | None, limit: int) -> None:
+def log(invocation: Invocation, target: Target | None, project: str, limit: int) -> None:
     """Show the changes: number, time, actor, session, and each entry before and after."""
-    store = open_curated_memory(invocation)
-    changes = [change_history.change_data(store, change) for change in change_history.log(store, target)[-limit:][::-1]]
+    store, own = open_target(invocation, target or "memory", project)
+    found = change_history.log(store, own if target or project else None)
+    changes = [change_history.change_data(store, change) for change in found[-limit:][::-1]]
     invocation.respond("\n".join(map(format_change_and_edits, changes)) or "No changes yet.", changes)
 
 

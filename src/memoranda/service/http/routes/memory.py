@@ -346,7 +346,8 @@ def status(call: Call) -> Answer:
 def log(call: Call) -> Answer:
     """One page of the changes, the newest first."""
     store, limit = call.memory.curated, call.query.get("limit", 20)
-    changes = change_history.log(store, call.query.get("target"))[::-1]
+    target = _read_target(call, call.query["target"]) if "target" in call.query else None
+    changes = change_history.log(store, target)[::-1]
     if "cursor" in call.query:
         (before,) = read_cursor(call.query["cursor"], "log", (int,))
         changes = [change for change in changes if change.number < before]
