@@ -97,7 +97,7 @@ def test_guesses_work(tmp_path: Path) -> None:
     assert "memory.write_approval = " in terminal.ok("config", "get", "memory")
     assert terminal.json("config", "get", "curate")["curate.mode"] == "propose"
     refused = terminal.run("memory", "undo", "999")
-    assert refused.exit_code == 1 and "There is no change 999." in refused.output
+    assert refused.exit_code == 1 and "There is no change 999: nothing was changed yet." in refused.output
     assert "-q, --query" in terminal.ok("chat", "--help")
 
 

@@ -33,11 +33,13 @@ def test_the_beginning_of_several_ids_lists_them(terminal: Terminal) -> None:
 
 
 def test_a_change_that_does_not_exist_is_an_error(terminal: Terminal) -> None:
-    """`memory diff` does not claim that there is no difference since then."""
-    terminal.ok("remember", "CI runs on Debian 12.")
-    result = terminal.run("memory", "diff", "99")
-    assert result.exit_code == 1
-    assert result.stderr == "There is no change 99. 'memoranda memory log' shows the changes.\n"
+    """It is named, and so are those that exist; `memory diff` does not claim that there is no difference since then."""
+    for known in ("There is no change 99: nothing was changed yet.", "; there is 1. ", "; there are 1 to 2. "):
+        for word in ("diff", "undo"):
+            result = terminal.run("memory", word, "99")
+            assert (result.exit_code, result.stdout) == (1, "")
+            assert result.stderr.startswith("There is no change 99") and known in result.stderr
+        terminal.ok("remember", f"CI runs on Debian {len(known)}.")
     assert terminal.run("memory", "diff", "1").exit_code == 0
 
 

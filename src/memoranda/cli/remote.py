@@ -166,7 +166,7 @@ class RemoteCommands:
         self._report(self.memory.curated.undo(number))
 
     def diff(self, *, number: int | None) -> None:
-        history.respond_difference(self.invocation, self.memory.curated.diff(number), number)
+        history.respond_difference(self.invocation, self.memory.curated.diff(number))
 
     def stale(self, *, older_than: float) -> None:
         facts = [

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime
 from operator import itemgetter
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -20,6 +20,7 @@ from memoranda.memory.curated import change_history
 from memoranda.memory.curated.change_history import confirm_entry
 from memoranda.memory.curated.operations import MemoryRefusal, summarise_edits
 from memoranda.memory.curated.settings import PROJECT, TARGETS, Target, file_name
+from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.tool import describe
 from memoranda.search.request import show_time
 from memoranda.support.origin import PERSON
@@ -68,12 +69,22 @@ def diff(invocation: Invocation, number: int | None) -> None:
     This includes a change of another program that is not in the journal yet.
     """
     store = open_curated_memory(invocation)
-    respond_difference(invocation, change_history.difference_data(store, number), number)
-
-
-def respond_difference(invocation: Invocation, data: Mapping[str, Any] | None, number: int | None) -> None:
+    data = change_history.difference_data(store, number)
     if data is None:
-        invocation.fail(f"There is no change {number}. 'memoranda memory log' shows the changes.")
+        _fail_unknown(invocation, store, number)
+    respond_difference(invocation, data)
+
+
+def _fail_unknown(invocation: Invocation, store: MemoryStore, number: int | None) -> NoReturn:
+    """Ends the command with the number that was asked for and those that the log has."""
+    numbers = [change.number for change in change_history.log(store)]
+    if not numbers:
+        invocation.fail(f"There is no change {number}: nothing was changed yet.")
+    known = f"are {numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else f"is {numbers[0]}"
+    invocation.fail(f"There is no change {number}; there {known}. 'memoranda memory log' shows the changes.")
+
+
+def respond_difference(invocation: Invocation, data: Mapping[str, Any]) -> None:
     lines: list[str] = []
     for target, changed in data.items():
         if changed["added"] or changed["removed"]:
@@ -100,7 +111,7 @@ def undo(invocation: Invocation, number: int | None, outside: Target | None) -> 
         report(invocation, store, change_history.undo_outside_change(store, outside, PERSON))
         return
     if number is not None and all(change.number != number for change in change_history.log(store)):
-        invocation.fail(f"There is no change {number}. 'memoranda memory log' shows the changes.")
+        _fail_unknown(invocation, store, number)
     outcome = change_history.undo(store, number, PERSON)
     if isinstance(outcome, MemoryRefusal) and outcome.reason == "no_match":
         invocation.fail(outcome.message, describe(outcome, store))
