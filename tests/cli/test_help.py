@@ -75,11 +75,12 @@ def test_the_commands_of_a_server_have_their_short_names_too() -> None:
 def test_the_texts_use_the_full_names_of_the_commands_of_a_server() -> None:
     """In the help, the messages, the pages and the files for a server; decisions keep the words of their time."""
     short = re.compile(rf"memoranda ({'|'.join(SERVER_COMMANDS)})\b")
-    for directory in ("src", "docs", "deploy"):
-        for path in (DOCS.parent / directory).rglob("*"):
-            if path.suffix in {".py", ".md", ".html", ".yaml", ".service"} and "decisions" not in path.parts:
-                found = short.search(path.read_text("utf-8"))
-                assert found is None, f"{path} says {found and found[0]!r}"
+    root = DOCS.parent
+    paths = [path for directory in ("src", "docs", "deploy") for path in (root / directory).rglob("*")]
+    for path in (*paths, root / "CHANGELOG.md", root / "README.md"):
+        if path.suffix in {".py", ".md", ".html", ".yaml", ".service"} and "decisions" not in path.parts:
+            found = short.search(path.read_text("utf-8"))
+            assert found is None, f"{path} says {found and found[0]!r}"
 
 
 def test_a_configuration_is_checked_without_a_start(tmp_path: Path) -> None:
