@@ -10,6 +10,7 @@ from click.testing import CliRunner
 import memoranda
 from memoranda.cli.main import command as program
 from memoranda.errors import ConfigError
+from memoranda.integrations.hooks.events import HOSTS
 
 REFUSED = {
     "backup": ["backup.zip"],
@@ -84,7 +85,8 @@ ELSEWHERE = {
     "server key create", "server key revoke", "server key audit", "server key disconnect", "server key programs",
     "server shards list", "server shards move", "import undo",
     "skills allow", "skills create", "skills purge", "skills remove", "skills show", "skills undo", "config set",
-    "config unset", "secret remove", "secret set", "import openclaw cleanup",
+    "config unset", "secret remove", "secret set", "import openclaw cleanup", "hook status",
+    *(f"hook {host}" for host in HOSTS),
     *(
         f"import {source}"
         for source in ("chatgpt", "claude", "claude-code", "codex", "cursor", "gemini-cli", "hermes", "opencode",
