@@ -24,6 +24,12 @@ class Terminal:
         assert result.exit_code == 0, result.output
         return result.output
 
+    def refused(self, *arguments: str, input: str | None = None) -> str:
+        """What is printed by a call that does nothing."""
+        result = self.run(*arguments, input=input)
+        assert result.exit_code == 1, result.output
+        return result.output
+
     def json(self, *arguments: str) -> Any:
         result = self.run(*arguments, "--json")
         assert result.exit_code == 0, result.output

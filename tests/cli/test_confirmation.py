@@ -1,7 +1,11 @@
 """Consent: a command changes something only with `--yes` or with a yes on the terminal."""
 
+import json
+import shlex
+import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 import pytest
@@ -9,6 +13,8 @@ from click.testing import CliRunner, Result
 
 from memoranda.cli.confirmation import PlannedChange, confirm_and_run
 from memoranda.cli.context import Invocation
+from tests.cli.terminal import Terminal
+from tests.timing import GIVE_UP
 
 Run = Callable[..., Result]
 
@@ -46,9 +52,38 @@ def test_a_person_at_a_terminal_is_asked_after_the_preview(run: Run, answer: str
 
 
 def test_without_a_terminal_the_preview_says_how_to_agree(run: Run) -> None:
-    """In words, or as JSON; nothing is changed."""
-    assert run().output == "a -> b\nNothing was renamed.\n"
-    assert run("y\n", as_json=True).output == '{\n  "applied": false\n}\n'
+    """In words, or as JSON; nothing is changed, so the command fails."""
+    result = run()
+    assert (result.exit_code, result.stdout, result.stderr) == (1, "a -> b\n", "Nothing was renamed.\n")
+    result = run("y\n", as_json=True)
+    assert result.exit_code == 1
+    assert json.loads(result.stdout) == {"success": False, "error": "Nothing was renamed.", "applied": False}
+
+
+def test_a_question_without_an_answer_fails(run: Run) -> None:
+    """A terminal whose input ends, such as with Ctrl-D; a no is an answer."""
+    result = run("")
+    assert result.exit_code == 1
+    assert result.stderr.endswith("Nothing was renamed.\n")
+    assert run("n\n").exit_code == 0
+
+
+@pytest.mark.parametrize("words", ["memory reset", "memory purge", "skills purge"])
+def test_what_asks_in_any_case_says_that_there_was_no_answer(tmp_path: Path, words: str) -> None:
+    """Nothing is changed; a pipe may answer."""
+    terminal = Terminal(tmp_path / "home")
+    terminal.ok("remember", "CI runs on Debian 12.")
+    assert "There was no answer, so nothing was changed. Add --yes to agree." in terminal.refused(*words.split())
+    assert "Aborted!" in terminal.refused(*words.split(), input="n\n")
+    assert "Debian" in terminal.ok("memory", "list") and terminal.json("memory", "log")
+    terminal.ok(*words.split(), input="y\n")
+
+
+def test_a_closed_standard_input_has_no_answer(tmp_path: Path) -> None:
+    """The command fails like one without a terminal, and not with a traceback."""
+    words = shlex.join([sys.executable, "-m", "memoranda", "--home", str(tmp_path / "home"), "memory", "reset"])
+    done = subprocess.run(["sh", "-c", f"{words} <&-"], capture_output=True, check=False, timeout=GIVE_UP)
+    assert done.returncode == 1 and b"There was no answer" in done.stderr and b"Traceback" not in done.stderr
 
 
 def test_a_dry_run_changes_nothing(run: Run) -> None:

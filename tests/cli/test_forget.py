@@ -28,8 +28,8 @@ def fails(terminal: Terminal, *arguments: str) -> str:
 
 def test_without_consent_it_only_lists(terminal: Terminal) -> None:
     """Neither a dry run nor a command without a terminal changes anything."""
-    for arguments in (["12 Elm  street"], ["12 Elm  street", "--dry-run"]):
-        listed = terminal.ok("forget", *arguments)
+    for run, options in ((terminal.refused, ()), (terminal.ok, ("--dry-run",))):
+        listed = run("forget", "12 Elm  street", *options)
         assert "curated memory: memories/MEMORY.md, 1 time: remove" in listed
         assert "message, 1 time: replace with a mark" in listed
         assert "Nothing was changed" in listed

@@ -57,7 +57,7 @@ def test_an_export_of_claude_is_found_among_the_downloads(terminal: Terminal) ->
 
 def test_a_hermes_home_is_shown_and_then_taken_over(terminal: Terminal, hermes: HermesHome) -> None:
     """Sessions, memories and skills in one preview and one report; the second time there is nothing to do."""
-    shown = terminal.ok("import", "hermes", "--source", str(hermes.root))
+    shown = terminal.refused("import", "hermes", "--source", str(hermes.root))
     assert "2 would be added" in shown
     assert "MEMORY.md: 1 to add; 1 omitted" in shown
     assert "skills: 1 to add" in shown

@@ -50,10 +50,10 @@ def answer(home: Path, *arguments: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("arguments", [[], ["--dry-run"], ["--dry-run", "--yes"], ["--migrate-secrets"]])
 def test_nothing_is_written_before_a_yes(home: Path, source: Path, arguments: list[str]) -> None:
-    """What would happen is shown; without a terminal to ask, that is all. No file is changed."""
+    """What would happen is shown; without a terminal to ask, that is all, and the command fails. No file is changed."""
     before = contents(source)
     result = run(home, *arguments)
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == (0 if "--dry-run" in arguments else 1), result.output
     assert "entries: 8 new, 0 already here" in result.output
     assert "messages: 5 would be added" in result.output
     assert "Nothing was written. Add --yes to import this." in result.output
@@ -157,11 +157,11 @@ def test_older_names_and_a_named_directory_are_found(
 ) -> None:
     """Also by the variable that moves OpenClaw's own directory."""
     old = make_openclaw(tmp_path / "user" / ".clawdbot")
-    assert answer(home)["migration"]["source"] == str(old)
+    assert answer(home, "--dry-run")["migration"]["source"] == str(old)
     moved = make_openclaw(tmp_path / "moved")
-    assert answer(home, "--source", str(moved))["migration"]["source"] == str(moved)
+    assert answer(home, "--dry-run", "--source", str(moved))["migration"]["source"] == str(moved)
     monkeypatch.setenv("OPENCLAW_STATE_DIR", str(moved))
-    assert answer(home)["migration"]["source"] == str(moved)
+    assert answer(home, "--dry-run")["migration"]["source"] == str(moved)
 
 
 def test_a_failed_step_is_reported_and_sets_the_exit_code(home: Path, source: Path) -> None:

@@ -73,9 +73,9 @@ def test_an_unknown_name_lists_what_can_be_imported(home: Path) -> None:
     "arguments", [["claude-code"], ["claude-code", "--dry-run"], ["--all"], ["--all", "--dry-run"]]
 )
 def test_nothing_is_written_before_a_yes(home: Path, transcript: Path, arguments: list[str]) -> None:
-    """What would happen is shown; without a terminal to ask, that is all."""
+    """What would happen is shown; without a terminal to ask, that is all, and the command fails."""
     result = run(home, *arguments)
-    assert result.exit_code == 0
+    assert result.exit_code == (0 if "--dry-run" in arguments else 1)
     assert "sessions: 1 new" in result.output
     assert "messages: 9 would be added" in result.output
     assert "Nothing was written" in result.output
@@ -130,7 +130,7 @@ def test_undo_takes_a_whole_import_back(home: Path, transcript: Path) -> None:
     began = datetime.fromisoformat(listed[0]["began"]).astimezone()
     assert f"  {began:%Y-%m-%d %H:%M}  Claude Code: 1 session" in run(home, "undo").output
     messages = done["sources"][0]["messages"]
-    planned = answer(home, "undo", done["import"])
+    planned = answer(home, "undo", done["import"], "--dry-run")
     assert (planned["applied"], planned["messages"]) == (False, messages)
     assert answer(home, "claude-code", "--source", str(transcript), "--yes")["sources"][0]["messages"] == 0
     undone = answer(home, "undo", done["import"], "--yes")

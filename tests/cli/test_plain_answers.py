@@ -78,7 +78,7 @@ def test_chinese_words_are_shown_whole(terminal: Terminal) -> None:
 
 def test_exported_sessions_are_imported_under_either_name(terminal: Terminal, tmp_path: Path) -> None:
     """`import jsonl` first shows what it would do, as every import does; `sessions import` works as before."""
-    shown = terminal.ok("import", "jsonl", "--source", _DEMO)
+    shown = terminal.refused("import", "jsonl", "--source", _DEMO)
     assert "8 sessions with 23 messages" in shown
     assert "Nothing was written" in shown
     assert not terminal.home.exists()

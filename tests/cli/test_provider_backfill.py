@@ -94,7 +94,7 @@ def test_a_new_provider_gets_what_was_there_before_it_once(terminal: Terminal) -
     plan = terminal.json("provider", "backfill", "--dry-run", "--price", "2.5")
     assert (plan["turns"], plan["entries"], plan["later"]) == (3, 2, 0)
     assert plan["tokens"] > 20 and plan["cost_usd"] == round(plan["tokens"] * 2.5e-6, 4)
-    assert "Nothing is sent without --yes" in terminal.ok("provider", "backfill")
+    assert "Nothing is sent without --yes" in terminal.refused("provider", "backfill")
     assert _lines(terminal.home, "turn") == []
     assert terminal.json("provider", "backfill", "--yes")["delivered"] == 5
     turns = _lines(terminal.home, "turn")
@@ -127,7 +127,7 @@ def test_what_a_provider_refuses_waits_and_arrives_later(terminal: Terminal) -> 
     result = terminal.run("provider", "backfill", "--yes")
     assert result.exit_code != 0 and "the service is down" in result.output
     (terminal.home / "down").unlink()
-    assert "3 that it has not received yet would be delivered" in terminal.ok("provider", "backfill")
+    assert "3 that it has not received yet would be delivered" in terminal.ok("provider", "backfill", "--dry-run")
     assert terminal.json("provider", "backfill", "--yes")["delivered"] == 3
     assert len(_lines(terminal.home, "turn")) == 3
     assert "has been given everything" in terminal.ok("provider", "backfill", "--yes")

@@ -1,5 +1,6 @@
 """`memoranda provider` with a vendor behind a service: setup with a test call, test, status and forget."""
 
+import json
 import os
 import socket
 from collections.abc import Iterator
@@ -140,7 +141,8 @@ def test_forget_deletes_what_was_sent_for_one_user_or_session(terminal: Terminal
     set_up(terminal, double)
     first, _ = say(terminal.home, "one"), say(terminal.home, "two")
     say(terminal.home, "three", user="ana")
-    planned = terminal.json("provider", "forget")
+    planned = json.loads(terminal.refused("provider", "forget", "--json"))
+    assert (planned["success"], planned["error"]) == (False, "Nothing is deleted without --yes.")
     assert (planned["dry_run"], planned["received"], planned["other_users"]) == (True, {"turn": 2}, ["ana"])
     assert len(double.memories) == 3
     assert terminal.json("provider", "forget", "--session", first, "--yes")["deleted"] == ["1 turn"]

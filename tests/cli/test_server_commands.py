@@ -51,7 +51,7 @@ WORKING = {
     "sessions prune": ["--older-than", "3000d", "--dry-run"],
     "sessions delete": ["s-one", "--yes"],
     "forget": ["--text", "Nothing has this text", "--yes"],
-    "import jsonl": ["--source", "{conversation}"],
+    "import jsonl": ["--source", "{conversation}", "--dry-run"],
     "skills list": [],
     "skills log": [],
     "server key list": [],

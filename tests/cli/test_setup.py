@@ -48,13 +48,14 @@ def terminal(tmp_path: Path) -> Terminal:
 def test_without_a_terminal_and_a_yes_it_only_shows(user: Path, terminal: Terminal) -> None:
     """Both programs are listed with what would be done, and no file changes."""
     before = tree(user)
-    for options in ([], ["--dry-run"], ["--dry-run", "--yes"]):
-        shown = terminal.ok("setup", *options)
+    for run, options in ((terminal.refused, []), (terminal.ok, ["--dry-run"]), (terminal.ok, ["--dry-run", "--yes"])):
+        shown = run("setup", *options)
         assert "1. Claude Code  import 1 file, " in shown
         assert "2. Codex        import 1 file, " in shown
         assert shown.count("; install memory") == 2
         assert "Nothing was changed" in shown
-    assert terminal.json("setup")["applied"] is False
+    answer = json.loads(terminal.refused("setup", "--json"))
+    assert (answer["success"], answer["applied"]) == (False, False) and answer["error"].startswith("Nothing was")
     assert tree(user) == before
     assert not terminal.home.exists()
 
@@ -127,7 +128,7 @@ def test_without_programs_setup_lists_what_it_looked_for(terminal: Terminal) -> 
 def test_settings_that_cannot_be_changed_are_reported_and_the_rest_is_done(user: Path, terminal: Terminal) -> None:
     """They stay as they are and make the command fail, and the other program still gets memory."""
     (user / ".claude").joinpath("settings.json").write_text("{ not json")
-    assert "cannot install: " in terminal.ok("setup")
+    assert "cannot install: " in terminal.ok("setup", "--dry-run")
     result = terminal.run("setup", "--yes")
     assert result.exit_code == 1
     assert "Installed memory into Codex" in result.stdout

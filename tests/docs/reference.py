@@ -39,7 +39,7 @@ _ABOUT_COMMON = """\
 Every command takes `--home DIR`, `--profile NAME`, `--url URL` (a service instead of a home), `--json` and `--help`,
 before or after its name; those that use the memory of one user take `--user NAME`, too.
 Times are local, and UTC in JSON.
-Exit codes: 0 done, 1 refused or something to fix, 2 wrong usage or an unusable home, 130 interrupted.
+Exit codes: 0 done, 1 refused, not answered, or something to fix, 2 wrong usage or an unusable home, 130 interrupted.
 """
 
 

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -14,7 +14,7 @@ from memoranda.support.lazy_dataclass import dataclass
 class PlannedChange:
     """What a command would change, as text and as the JSON answer, with the question to ask first.
 
-    `hint` ends the preview when no question is asked. Without `has_work` there is nothing to ask.
+    `hint` ends the preview when no question is asked or answered. Without `has_work` there is nothing to ask.
     """
 
     text: str
@@ -30,19 +30,42 @@ def confirm_and_run(
 ) -> None:
     """Run the change if the user agrees; otherwise show what it would do.
 
-    Nothing is asked in a dry run, for JSON, or without a terminal: then the preview says how to agree.
+    Nothing is asked in a dry run, which succeeds. For JSON, without a terminal and without an answer the command fails,
+    because nothing was done: the preview says how to agree.
     """
-    if planned.has_work and not dry_run:
-        if yes:
-            run()
-            return
-        if _can_ask(invocation):
-            click.echo(planned.text)
-            if click.confirm(planned.question, default=planned.default):
-                run()
-            return
-    invocation.respond(f"{planned.text}\n{planned.hint}", planned.data)
+    if dry_run or not planned.has_work:
+        invocation.respond(f"{planned.text}\n{planned.hint}", planned.data)
+    elif yes or _agrees(invocation, planned):
+        run()
+
+
+def _agrees(invocation: Invocation, planned: PlannedChange) -> bool:
+    """Show the change and ask; ends the command if there is no answer."""
+    if not invocation.as_json:
+        click.echo(planned.text)
+    if _can_ask(invocation):
+        try:
+            return click.confirm(planned.question, default=planned.default)
+        except click.Abort:
+            click.echo(err=True)
+    fail_unanswered(invocation, planned.hint, planned.data)
 
 
 def _can_ask(invocation: Invocation) -> bool:
     return not invocation.as_json and sys.stdin.isatty()
+
+
+def require_yes(invocation: Invocation, question: str) -> None:
+    """Asks on standard error, and ends the command unless the answer is yes; a pipe may answer."""
+    try:
+        answer = click.confirm(question, err=True)
+    except click.Abort:
+        click.echo(err=True)
+        fail_unanswered(invocation, "There was no answer, so nothing was changed. Add --yes to agree.", {})
+    if not answer:
+        raise click.Abort
+
+
+def fail_unanswered(invocation: Invocation, hint: str, data: Mapping[str, Any]) -> NoReturn:
+    """Ends a command that did nothing because it got no answer; `hint` says so."""
+    invocation.fail(hint, {**data, "success": False, "error": click.unstyle(hint).strip()})

@@ -220,6 +220,9 @@ def _run_remotely(*arguments: Any) -> Any:
 
 def main() -> None:
     """Runs the command. Output that is no longer read, or that the terminal cannot encode, is not an error."""
+    if sys.stdin is None:
+        # It is closed. An empty one has no answer to a question.
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from memoranda.cli.confirmation import fail_unanswered
 from memoranda.cli.context import EXIT_INTERRUPTED, EXIT_REFUSED, Invocation, memory_options
 from memoranda.cli.hosts.found_hosts import HostState, find_hosts
 from memoranda.cli.imports.summary_text import summary_lines
@@ -237,6 +238,9 @@ class _SetupRun:
         can_ask = not self._invocation.as_json and sys.stdin.isatty()
         if dry_run or not (yes or can_ask):
             hint = "Nothing was changed. Add --yes to do all of this, or --only NAME for one program."
+            if with_work and not dry_run:
+                self._say(f"{text}\n")
+                fail_unanswered(self._invocation, hint, self.data)
             self._invocation.respond(f"{text}\n\n{hint}", self.data)
             return None
         self._say(text)

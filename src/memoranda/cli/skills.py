@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 import click
 
+from memoranda.cli.confirmation import require_yes
 from memoranda.cli.context import Invocation, memory_options, printable
 from memoranda.cli.terminal_text import format_change
 from memoranda.home.config import load
@@ -169,7 +170,7 @@ def undo(invocation: Invocation, number: int | None) -> None:
 def purge(invocation: Invocation, yes: bool) -> None:
     """Delete the journal's history and all removed skills and files for good. The skills themselves stay."""
     if not yes:
-        click.confirm("Delete the history of skills for good? This cannot be undone.", abort=True, err=True)
+        require_yes(invocation, "Delete the history of skills for good? This cannot be undone.")
     store = open_skills(invocation)
     purged = change_history.purge(store) if store.root.is_dir() else change_history.PurgedSkills(0, 0)
     text = f"Deleted {purged.changes} changes and {purged.archived} removed skills and files."

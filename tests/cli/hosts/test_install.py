@@ -18,9 +18,11 @@ def terminal(tmp_path: Path) -> Terminal:
 
 def test_nothing_is_written_before_a_yes(terminal: Terminal, tmp_path: Path) -> None:
     """Without a terminal to ask in, the change is shown and that is all."""
-    for arguments in (["install", "cursor"], ["install", "cursor", "--dry-run", "--yes"]):
-        assert "Nothing was written. Add --yes" in terminal.ok(*arguments)
-    assert terminal.json("install", "cursor")["applied"] is False
+    assert "Nothing was written. Add --yes" in terminal.refused("install", "cursor")
+    assert "Nothing was written. Add --yes" in terminal.ok("install", "cursor", "--dry-run", "--yes")
+    answer = json.loads(terminal.refused("install", "cursor", "--json"))
+    assert (answer["success"], answer["applied"]) == (False, False)
+    assert answer["error"] == "Nothing was written. Add --yes to write these changes."
     assert list((tmp_path / "user").iterdir()) == []
     assert not terminal.home.exists()
 
@@ -69,7 +71,7 @@ def test_credentials_near_the_change_are_not_shown(terminal: Terminal, tmp_path:
     file = tmp_path / "user" / ".cursor" / "mcp.json"
     file.parent.mkdir()
     file.write_text(json.dumps({"apiKey": key}, indent=2))
-    assert key not in terminal.ok("install", "cursor")
+    assert key not in terminal.refused("install", "cursor")
     assert key not in json.dumps(terminal.json("install", "cursor", "--yes"))
     assert key in file.read_text()
 

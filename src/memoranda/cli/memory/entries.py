@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from memoranda.cli.confirmation import require_yes
 from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options
 from memoranda.cli.open_home import open_memory_of
 from memoranda.errors import SessionError, StorageError
@@ -398,7 +399,7 @@ def reset(invocation: Invocation, target: str, project: str, yes: bool) -> None:
     store, name = open_target(invocation, "memory" if every else target, project)
     if not yes:
         files = "MEMORY.md and USER.md" if every else file_name(name)
-        click.confirm(f"Remove every entry of {files}?", abort=True, err=True)
+        require_yes(invocation, f"Remove every entry of {files}?")
     # "all" means the files that are in use; a file that the user names is reset in any case.
     targets = store.settings.targets() if every else (name,)
     outcomes = [empty_file(store, name, PERSON) for name in targets]

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import click
 
+from memoranda.cli.confirmation import require_yes
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.filter_options import parse_time_option
 from memoranda.cli.memory.entries import number_to_handle, open_target, project_option, report
@@ -125,7 +126,7 @@ def undo(invocation: Invocation, number: int | None, outside: Target | None) -> 
 def purge(invocation: Invocation, through: int | None, yes: bool) -> None:
     """Delete the journal's history, backups and rejected proposals for good. The entries themselves stay."""
     if not yes:
-        click.confirm("Delete the history for good? This cannot be undone.", abort=True, err=True)
+        require_yes(invocation, "Delete the history for good? This cannot be undone.")
     store = open_curated_memory(invocation)
     home = invocation.locate_home()
     with stdout_to_stderr():

@@ -12,6 +12,7 @@ import click
 from click.core import ParameterSource
 
 from memoranda.cli.completion import complete_session
+from memoranda.cli.confirmation import require_yes
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.filter_options import all_users_option, parse_time_option, session_filter_options, without_none
 from memoranda.cli.open_home import open_home, open_sessions, sessions_of_everyone
@@ -140,7 +141,7 @@ def confirm_and_delete(
     """Deletes sessions with `delete` after showing them and asking, saves them first if wanted, and responds."""
     if not yes:
         click.echo(describe_sessions(rows), err=True)
-        click.confirm("Delete them for good?", abort=True, err=True)
+        require_yes(invocation, "Delete them for good?")
     if export_to is not None:
         write_sessions(invocation, db, [row["id"] for row in rows], export_to)
     ids = [row["id"] for row in rows]
