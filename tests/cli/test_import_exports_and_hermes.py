@@ -65,6 +65,7 @@ def test_a_hermes_home_is_shown_and_then_taken_over(terminal: Terminal, hermes: 
     assert not terminal.home.exists()
     done = terminal.ok("import", "hermes", "--source", str(hermes.root), "--yes")
     assert "MEMORY.md: 1 added; 1 omitted" in done
+    assert "'memoranda memory list' and 'memoranda skills list' show them" in done
     assert "were written to" in done
     assert "Uses pytest" in terminal.ok("memory", "list")
     assert "mend-locks" in terminal.ok("skills", "list")

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -157,6 +158,19 @@ def test_undo_of_an_import_that_added_nothing_has_nothing_to_do(
     undone = answer(home, "undo", second, "--yes")
     assert (undone["applied"], undone["messages"], undone["sessions_removed"]) == (False, 0, [])
     assert answer(home, "undo", first["import"], "--dry-run")["messages"] == first["sources"][0]["messages"]
+
+
+def test_the_answer_names_the_command_that_lists_imported_notes(home: Path, transcript: Path) -> None:
+    """It works, and without new notes there is no such line."""
+    (transcript.parent / "memory").mkdir()
+    (transcript.parent / "memory" / "MEMORY.md").write_text("# Ports\n\nThe staging port is 4711.\n")
+    assert "notes: 1 of the sessions; search finds them\n" in run(home, "claude-code", "--dry-run").output
+    done = run(home, "claude-code", "--yes").output
+    named = re.search("notes: 1 of the sessions; search finds them, and 'memoranda (.*)' lists them\n", done)
+    assert named is not None
+    listed = CliRunner().invoke(command, ["--home", str(home), *named[1].split()]).output
+    assert "claude-code:notes" in listed and f"claude-code-{SESSION}" not in listed
+    assert "notes" not in run(home, "claude-code", "--yes").output
 
 
 def test_undo_of_an_unknown_import_says_where_they_are_listed(home: Path, transcript: Path) -> None:

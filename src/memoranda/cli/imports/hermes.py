@@ -105,6 +105,8 @@ def _migration_lines(migration: HermesMigration, *, done: bool) -> list[str]:
         if counts:
             others = ", ".join(f"{counts[status]:,} {text}" for status, text in _STATUS_TEXTS.items() if counts[status])
             lines.append(f"  {_NAMES[kind]}: {counts['new']:,} {verb}{f'; {others}' if others else ''}")
+    if done and migration.with_status("new"):
+        lines.append("  'memoranda memory list' and 'memoranda skills list' show them")
     omitted = migration.with_status("left", "conflict", "unreadable")
     lines += [f"    {_outcome_line(outcome)}" for outcome in omitted[:_MAX_OUTCOMES]]
     if len(omitted) > _MAX_OUTCOMES:

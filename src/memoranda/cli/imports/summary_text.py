@@ -37,11 +37,22 @@ def summary_lines(program: str, summary: ImportSummary, *, done: bool) -> list[s
         lines.append(f"  items: {summary.kept_items:,} {added}; {summary.kept_items_known:,} are here already")
     if summary.states or summary.states_known:
         lines.append(f"  states of threads: {summary.states:,} {added}; {summary.states_known:,} are here already")
-    lines += _proposal_lines(summary, done=done)
+    lines += [*_note_lines(summary, done=done), *_proposal_lines(summary, done=done)]
     if summary.skipped:
         lines.append(dim(f"  skipped: {_skipped_for_people(summary.skipped)}"))
     lines += _exception_lines(summary)
     return lines
+
+
+def _note_lines(summary: ImportSummary, *, done: bool) -> list[str]:
+    """Describe the sessions whose messages are notes of the program: they are no notes of curated memory."""
+    source = f"{summary.source}:notes"
+    changed = [name for name, result in summary.sessions.items() if result in ("new", "grown")]
+    notes = sum(name.startswith(f"{source}-") for name in changed)
+    if not notes:
+        return []
+    listed = f", and 'memoranda sessions list --source {source}' lists them" if done else ""
+    return [f"  notes: {notes:,} of the sessions; search finds them{listed}"]
 
 
 def _proposal_lines(summary: ImportSummary, *, done: bool) -> list[str]:
