@@ -55,6 +55,15 @@ def test_recent_says_what_a_conversation_is_about(home: Path) -> None:
     assert "about> Mailer" in block and "about> Refactor the cart" in block and len(block) <= 800
 
 
+def test_a_search_that_asks_what_was_done_shows_the_last_conversation_first(home: Path) -> None:
+    """The words need not have been said then. Another query, a filter and JSON get the search alone."""
+    run = CliRunner()
+    shown = run.invoke(command, ["search", "where", "were we?", "--home", str(home)]).output
+    assert "ended: The lock file is stale." in shown.partition("'memoranda recent' shows more.")[0]
+    for words in (["lock file"], ["where were we?", "--since", "3d"], ["where were we?", "--json"]):
+        assert "asked:" not in run.invoke(command, ["search", *words, "--home", str(home)]).output
+
+
 def test_recent_of_an_empty_home_says_so(tmp_path: Path) -> None:
     """Instead of printing nothing."""
     assert (

@@ -37,10 +37,11 @@ def respond(invocation: Invocation, answer: RecentAnswer, *, fenced: bool) -> No
     elif fenced:
         click.echo(answer["text"], nl=bool(answer["text"]))
     else:
-        click.echo("\n\n".join(map(_describe, answer["conversations"])) or _NOTHING)
+        click.echo("\n\n".join(map(describe_work, answer["conversations"])) or _NOTHING)
 
 
-def _describe(work: RecentWork) -> str:
+def describe_work(work: RecentWork) -> str:
+    """Describes one conversation for a person."""
     place = f" in {project_name(work['project'])}" if work["project"] else ""
     lines = [bold(printable(f"{local_time(work['last_active'])}  {work['agent']}{place}  {work['session_id']}"))]
     lines += [f"  about: {work['about']}"] if work["about"] else []

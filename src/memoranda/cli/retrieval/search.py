@@ -16,6 +16,7 @@ from memoranda.cli.filter_options import (
     search_filter_options,
 )
 from memoranda.cli.open_home import open_home
+from memoranda.cli.retrieval.recent import describe_work
 from memoranda.cli.terminal_text import (
     ProgressLine,
     bold,
@@ -28,6 +29,7 @@ from memoranda.cli.terminal_text import (
 from memoranda.home.session_db import SessionDB
 from memoranda.importers.sources import resume_command
 from memoranda.memory.curated.settings import ITEMS, NOTES, file_name
+from memoranda.search.continue_prompts import asks_what_was_done
 from memoranda.search.guidance import NO_PROJECT, SOME_WORDS
 from memoranda.search.query import parse
 from memoranda.search.request import MAX_LISTED, search_pages
@@ -100,13 +102,17 @@ def command(
                 answer = _answer(tool, {"query": query, **options}, limit)
         add_resume_commands(answer, db)
         others = describe_known_projects(db) if answer.get("message") == NO_PROJECT else ""
+        # Its words match nothing that was said then. With filters or an order, it is searched for like any other query.
+        is_about_last = asks_what_was_done(query) and not any(options.values())
+        latest = memory.recent(limit=1)["conversations"] if is_about_last else []
     if not answer["success"]:
         invocation.fail(answer["error"], answer)
     if invocation.as_json:
         invocation.respond("", answer)
     else:
+        last = [f"{describe_work(work)}\n'memoranda recent' shows more. By its words:\n" for work in latest]
         saved = "" if answer["count"] else _describe_entries(invocation, query)
-        click.echo("\n".join(filter(None, (format_search_answer(answer), others, saved))))
+        click.echo("\n".join(filter(None, (*last, format_search_answer(answer), others, saved))))
 
 
 def _describe_entries(invocation: Invocation, query: str) -> str:
