@@ -68,6 +68,16 @@ def test_a_question_without_an_answer_fails(run: Run) -> None:
     assert run("n\n").exit_code == 0
 
 
+def test_an_interrupted_question_is_no_missing_answer(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C ends the command as it does everywhere."""
+
+    def interrupt(*_: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("click.termui._readline_prompt", interrupt)
+    assert "Nothing was renamed." not in run("").output
+
+
 @pytest.mark.parametrize("words", ["memory reset", "memory purge", "skills purge"])
 def test_what_asks_in_any_case_says_that_there_was_no_answer(tmp_path: Path, words: str) -> None:
     """Nothing is changed; a pipe may answer."""

@@ -46,8 +46,8 @@ def _agrees(invocation: Invocation, planned: PlannedChange) -> bool:
     if _can_ask(invocation):
         try:
             return click.confirm(planned.question, default=planned.default)
-        except click.Abort:
-            click.echo(err=True)
+        except click.Abort as error:
+            _raise_interrupt(error)
     fail_unanswered(invocation, planned.hint, planned.data)
 
 
@@ -59,11 +59,18 @@ def require_yes(invocation: Invocation, question: str) -> None:
     """Asks on standard error, and ends the command unless the answer is yes; a pipe may answer."""
     try:
         answer = click.confirm(question, err=True)
-    except click.Abort:
-        click.echo(err=True)
+    except click.Abort as error:
+        _raise_interrupt(error)
         fail_unanswered(invocation, "There was no answer, so nothing was changed. Add --yes to agree.", {})
     if not answer:
         raise click.Abort
+
+
+def _raise_interrupt(error: click.Abort) -> None:
+    """Ctrl-C ends the command as it does everywhere; after the end of the input, the message begins a line."""
+    if isinstance(error.__context__, KeyboardInterrupt):
+        raise error
+    click.echo(err=True)
 
 
 def fail_unanswered(invocation: Invocation, hint: str, data: Mapping[str, Any]) -> NoReturn:
