@@ -194,6 +194,19 @@ def test_files_of_a_user_without_sessions_are_deleted(one: SessionDB, postgres_u
         wait_until(lambda: _names(other) == {user_name("bob"), user_name(None)})
 
 
+def test_an_update_that_comes_too_late_leaves_no_file(one: SessionDB, postgres_url: str, other: Path) -> None:
+    """A search had asked for it, and meanwhile the last session was deleted, with the files."""
+    with SessionDB(postgres_url, index_directory=other, user_index_mb=100) as db:
+        _search(db, "ann", "bob")
+        indexes = db._store_index.users()
+        one.delete_sessions(["of ann", "more of ann"])
+        for user in ("ann", "bob"):
+            indexes._queue.add(user, doubtful=True)
+            indexes.remove(user_name(user))
+            indexes._queue.catch_up()
+        assert _names(other) == {user_name("bob")}
+
+
 _KILLED = """
 import os, signal, sys
 from pathlib import Path

@@ -205,6 +205,11 @@ class SearchIndex:
         with self._lock:
             return bool(self._use_file(IndexFile.has_dead))
 
+    def is_empty(self) -> bool:
+        """Whether the file has no session, not even a word of a deleted one."""
+        with self._lock:
+            return bool(self._use_file(lambda file: not file.state().sessions and not file.has_dead()))
+
     def compact(self, progress: Progress | None = None) -> None:
         """Rebuild into a new file that replaces the old one, which is deleted with every word in it."""
         file = generations.next_generation(self._path)

@@ -74,7 +74,7 @@ class UserIndexes:
         self._opened: OrderedDict[str | None, SearchIndex] = OrderedDict()
         self._touched: dict[str | None, float] = {}
         self._evict_at = 0.0
-        self._queue = _QueuedUsers(self.open)
+        self._queue = _QueuedUsers(self)
         self.follower = Follower(lambda: self._queue)
 
     def open(self, user: str | None) -> SearchIndex:
@@ -260,11 +260,12 @@ class UserNudge:
 class _QueuedUsers(FollowingIndex):
     """The users whose indexes a thread updates, one after the other, as one index that a follower keeps up to date.
 
-    Each user's index is checked and purged when its turn comes.
+    Each user's index is checked and purged when its turn comes. One without sessions is deleted: those of its user may
+    have been deleted since the search that asked for the update.
     """
 
-    def __init__(self, open_index: Callable[[str | None], SearchIndex]) -> None:
-        self._open_index = open_index
+    def __init__(self, indexes: UserIndexes) -> None:
+        self._indexes = indexes
         self._lock = ForkLock()
         self._users: OrderedDict[str | None, bool] = OrderedDict()
 
@@ -279,7 +280,7 @@ class _QueuedUsers(FollowingIndex):
                 return Followed(complete=True)
             user = next(iter(self._users))
             is_doubtful, self._users[user] = self._users[user], False
-        index = self._open_index(user)
+        index = self._indexes.open(user)
         if is_doubtful:
             index.check()
         progress = index.catch_up(limit=limit)
@@ -292,7 +293,9 @@ class _QueuedUsers(FollowingIndex):
     def _finish(self, user: str | None, index: SearchIndex) -> None:
         with self._lock:
             self._users.pop(user, None)
-        if index.needs_purge():
+        if index.is_empty():
+            self._indexes.remove(user_name(user))
+        elif index.needs_purge():
             try:
                 index.purge()
             except StorageError as error:
