@@ -34,7 +34,6 @@ def test_most_related_pairs_are_found_of_which_nothing_was_learned() -> None:
     ("older", "newer"),
     [
         ("User prefers short answers.", "User prefers brief answers."),
-        ("The lift is broken.", "The elevator is broken."),
         ("Never deploy on Fridays.", "No Friday deployments."),
         ("User's boss is Dana.", "Dana is the user's manager."),
         ("The tests run with pytest.", "Tests: run with pytest"),
@@ -221,11 +220,29 @@ def test_the_same_words_may_say_another_thing(older: str, newer: str) -> None:
         ("All services log to Loki.", "Some services log to Loki."),
         ("Invoices are sent to Lena.", "Invoices are sent by Lena."),
         ("Messages go from Kafka to Postgres.", "Messages go from Postgres to Kafka."),
+        ("Anna likes tea.", "Anna likes coffee."),
+        ("Call mom on Sundays.", "Call dad on Sundays."),
+        ("The kitchen has a leak.", "The bathroom has a leak."),
+        ("Lin reviews backend changes.", "Lin reviews frontend changes."),
     ],
 )
-def test_small_words_turn_what_the_same_words_say(older: str, newer: str) -> None:
-    """A restriction, a bound, a negation, a duty, an amount, a direction and an order, whichever was written first."""
+def test_one_word_turns_what_the_same_words_say(older: str, newer: str) -> None:
+    """A restriction, a bound, a duty, an amount, a direction or another thing of the same kind, in any order."""
     assert relation_of(older, newer) is None
+    assert relation_of(newer, older) is None
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("I live in Berlin.", "I now live in Hamburg."),
+        ("Ich wohne in Berlin.", "Ich wohne jetzt in Hamburg."),
+        ("The user works at Siemens.", "The user now works at Bosch."),
+    ],
+)
+def test_what_is_true_now_replaces_what_was_true(older: str, newer: str) -> None:
+    """Without "now" both may hold."""
+    assert relation_of(older, newer) == "superseded"
     assert relation_of(newer, older) is None
 
 

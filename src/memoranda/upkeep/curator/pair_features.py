@@ -17,7 +17,7 @@ from memoranda.search.index.related_words import opposite_words, related_words
 from memoranda.search.index.stemmer import stem
 from memoranda.upkeep.curator.clauses import Kind, Word, is_among, is_filler, same_word, words_in
 from memoranda.upkeep.curator.missing_facts import NEGATION, missing_facts
-from memoranda.upkeep.curator.word_roots import is_kind, is_light
+from memoranda.upkeep.curator.word_roots import is_kind, is_light, root_of
 
 _I = re.IGNORECASE
 _KINDS = get_args(Kind)
@@ -112,6 +112,8 @@ dependency goal warning fact example issue project team server client test branc
 """
 _LISTED = frozenset(map(stem, _LISTED_WORDS.split()))
 _WEIGHT_OF_WORD = 2.0
+# Words that begin alike are forms of one: "allergy" and "allergic".
+_SAME_BEGINNING = 4
 # Small words that turn what the same words say, beside a negation: another one of the same line says another thing.
 _OPPOSED_WORDS = r"""
 at least|more than|above|mindestens|mehr als|au moins|plus de|al menos|más de
@@ -214,7 +216,7 @@ def align(older: str, newer: str) -> Alignment:
 
 
 def is_turned(aligned: Alignment) -> bool:
-    """Whether small words turn what the same words say: "only Ana may", "must not", "at least" for "at most"."""
+    """Whether one word turns what the same words say: "only Ana may", "must not", "at most", coffee instead of tea."""
     older, newer, old, new, partners = aligned
     if not aligned.has_same_words:
         return False
@@ -224,6 +226,8 @@ def is_turned(aligned: Alignment) -> bool:
     if order != sorted(order):
         # Another order is another wording: "never deploy on Fridays", "on Fridays, deploy nothing".
         return False
+    if weight_of_other_words(aligned):
+        return True
     missing = [*missing_facts([older], newer), *missing_facts([newer], older)]
     if any(fact.startswith(_TURNING_FACTS) for fact in missing):
         return True
@@ -231,6 +235,16 @@ def is_turned(aligned: Alignment) -> bool:
         _are_opposed([bool(small.search(older)) for small in line], [bool(small.search(newer)) for small in line])
         for line in _OPPOSED
     )
+
+
+def weight_of_other_words(aligned: Alignment) -> float:
+    """The weight of the words that have another word in their place: coffee is as close to tea as a synonym."""
+    pairs = [(aligned.older[one], aligned.newer[two]) for one, (two, _) in aligned.partners.items()]
+    return sum(weight(one) for one, other in pairs if weight(one) >= _WEIGHT_OF_WORD and not _are_forms(one, other))
+
+
+def _are_forms(one: Word, other: Word) -> bool:
+    return root_of(one.key) == root_of(other.key) or one.key[:_SAME_BEGINNING] == other.key[:_SAME_BEGINNING]
 
 
 def _are_opposed(one: Sequence[bool], other: Sequence[bool]) -> bool:
