@@ -35,7 +35,8 @@ _FORMS: dict[str, _Language] = {
         "on {}", "in the week of {}", "in {}", "in {}",
         r"since|until|till|by|from|before|after|on|of|for|to|through|in|during|starting|begin\w*|effective|as of",
         r"\b(?:every|each|always|hourly|daily|nightly|weekly|monthly|usually|often|whenever|never|any|i like|likes"
-        r"|(?<!would )(?<!['’]d )prefers?|(?:mon|tues|wednes|thurs|fri|satur|sun)days)\b|^\W*when\b|['’]s \w+ makes\b",
+        r"|(?<!would )(?<!['’]d )prefers?|(?:mon|tues|wednes|thurs|fri|satur|sun)days)\b|['’]s \w+ makes\b"
+        r"|^\W*when\b|^\W*(?:if|unless)\b(?!.*\b(?:tomorrow|next)\b)|\b(?:if|unless) (?:an?|any\w*)\b",
         r"\b(?:was|were|had|did|went|made|broke|chose|took|began|met|sent|left|got|said|told|came|ran|built|wrote|paid"
         r"|bought|lost|won|gave|\w{3,}ed)\b",
         r"\b(?:will|won['’]t|shall|going to|due|deadline|starts?|begins?|ends?|leaves?|launch(?:es)?|ships?|expires?"
@@ -45,21 +46,24 @@ _FORMS: dict[str, _Language] = {
         "am {}", "in der Woche vom {}", "im Monat {}", "im Jahr {}",
         r"seit|bis|ab|von|vor|nach|am|zum|vom|dem|den|für",
         r"\b(?:jede[rnsm]?|immer(?! noch)|täglich|nächtlich|wöchentlich|monatlich|stets|nie|niemals|üblicherweise|oft"
-        r"|meistens|bevorzug\w*|mag|gerne?|(?:mon|diens|mittwoch|donners|frei|sams|sonn)tags|mittwochs)\b|^\W*wenn\b",
+        r"|meistens|bevorzug\w*|mag|gerne?|(?:mon|diens|mittwoch|donners|frei|sams|sonn)tags|mittwochs)\b"
+        r"|^\W*(?:wenn|falls)\b",
         r"\b(?:war|waren|wurden?|hatten?|haben|hat|ist \w+ ge\w+|ging|kam|ge\w{3,}(?:t|en))\b",
         r"\b(?:wird|werden|muss|müssen|soll|sollen|fällig|beginnt|endet|startet|läuft ab|Frist|geplant|kommt)\b",
     ),
     "fr": _Language(
         "le {}", "la semaine du {}", "en {}", "en {}", r"le|au|du|à",
         r"\b(?:chaque|toujours|quotidien\w*|tous les|toutes les|jamais|habituellement|hebdomadaire\w*|souvent|préfère"
-        r"|aime|les? (?:lun|mar|mercre|jeu|vendre|same)dis?(?! (?:\d|de|prochain|dernier)))\b|^\W*(?:quand|lorsqu)",
+        r"|aime|les? (?:lun|mar|mercre|jeu|vendre|same)dis?(?! (?:\d|de|prochain|dernier)))\b"
+        r"|^\W*(?:quand|lorsqu|si\b|s['’]il)",
         r"\b(?:était|étaient|avait|avons|avez|ont|a \w+[éiu]\w*|est \w+[éi]e?s?|a été)\b",
         r"\b(?:sera|seront|va|vont|doit|doivent|aura|commence|finit|expire|prévue?|devra|\w+(?:era|eront|ira|iront))\b",
     ),
     "es": _Language(
         "el {}", "la semana del {}", "en {}", "en {}", r"el|del|al",
         r"\b(?:cada|siempre|diari\w+|semanal\w*|mensual\w*|tod[oa]s l[oa]s|nunca|normalmente|habitualmente|a menudo"
-        r"|prefier[oe]|gustan?|los (?:lunes|martes|mi[ée]rcoles|jueves|viernes|s[áa]bados|domingos))\b|^\W*cuando\b",
+        r"|prefier[oe]|gustan?|los (?:lunes|martes|mi[ée]rcoles|jueves|viernes|s[áa]bados|domingos))\b"
+        r"|^\W*(?:cuando|si)\b",
         r"\b(?:era|eran|fue|fueron|había|hemos|ha|han|estaba|\w+(?:ó|amos|aron|ieron|imos))\b",
         r"\b(?:será|serán|va|van|vamos|debe|deben|empieza|termina|caduca|vence|previst[oa]|tendrá|\w+(?:ará|erá|irá))\b",
     ),
@@ -69,7 +73,7 @@ _FORMS: dict[str, _Language] = {
         r"\b(?:ogni|sempre|tutt[ie] (?:i|gli|le)|quotidian\w*|giornalier\w*|settimanal\w*|mensil\w*|mai|di solito"
         r"|spesso|preferi\w+|piac\w+"
         r"|(?:il|di) (?:lune|marte|mercole|giove|vener)d[ìi](?! (?:\d|della|scorso|prossimo)))\b"
-        r"|^\W*quando\b",
+        r"|^\W*(?:quando|se)\b",
         r"\b(?:era|erano|aveva|abbiamo|hanno|h[ao] \w+[ts]o|è (?:stat[oa]|\w+[ts][oa])|sono \w+[ts][ieoa])\b",
         r"\b(?:sarà|saranno|va|vanno|deve|devono|inizia|finisce|scade|arriva|previst[oa]|\w+(?:[ei]rà|[ei]ranno))\b",
     ),
@@ -79,13 +83,13 @@ _FORMS: dict[str, _Language] = {
         r"\b(?:cada|sempre|tod[oa]s? [oa]s?|diari\w+|diário\w*|semana(?:l|is)\w*|mensa\w+|nunca|normalmente"
         r"|muitas vezes|prefer[eo]|prefiro|gost[oa]"
         r"|às (?:segundas|terças|quartas|quintas|sextas)|aos (?:sábados|domingos))\b"
-        r"|^\W*quando\b",
+        r"|^\W*(?:quando|se (?:[oa]s?|uma?|alguém|você))\b",
         r"\b(?:era|eram|foi|foram|tinha|havia|estava|\w{2,}(?:ou|eu|iu|[aei]ram|[aei]mos))\b",
         r"\b(?:será|serão|vai|vão|vamos|deve|devem|começa|termina|vence|expira|previst[oa]|\w+[aei]rá)\b",
     ),
     "zh": _Language(
         "{}", "{}那一周", "{}", "{}年", "(?!)",
-        "每|总是|一直都|经常|通常|从不", "了|过", "将|会|要|截止|到期|必须",
+        "每|如果|总是|一直都|经常|通常|从不", "了|过", "将|会|要|截止|到期|必须",
     ),
     "other": _Language("{}", "{}", "{}", "{}", "(?!)", "(?!)", "(?!)", "(?!)"),
 }  # fmt: skip
@@ -338,7 +342,7 @@ _RULES: tuple[_Rule, ...] = (
     _rule("es", "este fin de semana", _weekend(0)),
     _rule("es", "(?:el )?(?:próximo fin de semana|fin de semana que viene)", _weekend(1)),
     _rule("es", "ayer", _days(-1)),
-    _rule("es", "hoy", _days(0)),
+    _rule("es", "hoy(?! (?:en )?d[íi]a)", _days(0)),
     _rule("es", "(?<!la )(?<!las )(?<!cada )mañana", _days(1)),
     _rule("es", f"(?<=desde )el {_ES_DAYS}", _named("es", -1)),
     _rule("es", f"(?:(?<=hasta )|(?<=antes d)|(?<=a partir d))(?:e)?(?:el|l) {_ES_DAYS}", _named("es", 1)),
@@ -361,7 +365,7 @@ _RULES: tuple[_Rule, ...] = (
     _spans("it", rf"(?:la |il )?prossim[oa] {_IT}", 1),
     _spans("it", rf"quest(?:[oa] |['’]){_IT}", 0),
     _rule("it", "ieri", _days(-1)),
-    _rule("it", "oggi", _days(0)),
+    _rule("it", "(?<!giorno d['’])oggi", _days(0)),
     _rule("it", "domani", _days(1)),
     _rule("it", f"(?:(?<=da )|(?<=dal )|(?<=dalla )){_IT_DAYS}", _named("it", -1)),
     _rule("it", f"(?:(?<=entro )|(?<=fino a )|(?<=prima di )|(?<=a partire da )){_IT_DAYS}", _named("it", 1)),
@@ -384,7 +388,7 @@ _RULES: tuple[_Rule, ...] = (
     _spans("pt", rf"(?:n?[oa] )?próxim[oa] {_PT}", 1),
     _spans("pt", rf"n?est[ea] {_PT}", 0),
     _rule("pt", "ontem", _days(-1)),
-    _rule("pt", "hoje", _days(0)),
+    _rule("pt", "hoje(?! em dia)", _days(0)),
     _rule("pt", "amanhã", _days(1)),
     _rule("pt", f"(?<=desde )(?:[oa] )?{_PT_DAYS}", _named("pt", -1)),
     _rule("pt", f"(?:(?<=até )|(?<=antes d)|(?<=a partir d))(?:[oa] )?{_PT_DAYS}", _named("pt", 1)),
@@ -475,6 +479,34 @@ _ALWAYS = compile_later(
     r"|giorno|settimana))\b",
     re.IGNORECASE,
 )
+_RELATIVE = (
+    r"(?:yesterday|today|tomorrow|(?:this|last|next) (?:week|month|year)|gestern|heute|morgen"
+    r"|(?:diese|letzte|nächste)[rnsm]? (?:woche|monat|jahr)|hier|aujourd['’]hui|demain|ayer|hoy|mañana|ieri|oggi|domani"
+    r"|ontem|hoje|amanhã|昨天|今天|明天|上周|本周|这周|下周)"
+)
+_JOINED = compile_later(
+    rf"{_RELATIVE}\s*(?:\b(?:or|with|than|vs|versus|oder|mit|als|ou|avec|que|[ou]|con|com)\b|或者?)\s*{_RELATIVE}",
+    re.IGNORECASE,
+)
+# "Orders placed today arrive tomorrow", but not "the testers asked today to meet tomorrow".
+_CHAINED = compile_later(
+    rf"^\W*(?:if|unless) (?:(?:an?|any\w*|someone|you)\b|.*{_RELATIVE}.*{_RELATIVE})"
+    r"|^\W*(?:(?:the|any|all) )?(?:\w+s (?:\w+ed|made|sent|built|written)|(?:what(?:ever)?|anything)\b[^,]*?)"
+    rf" {_RELATIVE} (?!(?:to|that|and|but|because|about|for|with|from|on|in|at|after|until)\b)\w.*{_RELATIVE}",
+    re.IGNORECASE,
+)
+_WHAT = compile_later(r"(?<=\w )(?:what|whatever)\b.*$", re.IGNORECASE)
+_THING_DOES = compile_later(r"^\W*(?:the|an?|our|this|user)\b[^,]* [a-z]{3,}s $", re.IGNORECASE)
+_DESCRIBES = compile_later(
+    r"(?P<relative>\b(?:that|which|who) )?(?<!\bthe )(?<!\bour )"
+    r"(?:(?P<says>\b(?:shows|displays|zeigt|montre|affiche|muestra|mostra)\b|显示)|\b(?:compares?|covers|lists"
+    r"|summari[sz]es|deletes|removes|rotates|copies|archives|vergleicht|löscht|umfasst|kopiert|supprime|couvre|compara"
+    r"|borra|elimina|cubre|confronta|cancella|apaga)\b|对比|比较|删除)(?! that\b)"
+    r"(?P<rest>(?:(?!\b(?:but|because|and (?:it|was|has|the|we|\w+ed))\b)[^,;:，])*)$",
+    re.IGNORECASE,
+)
+_LATER = compile_later(r"tomorrow|next|morgen|nächst|demain|mañana|próxim|domani|prossim|amanhã|明|下", re.IGNORECASE)
+_OBJECT = compile_later(r"^\W*(?:the )?$|\b(?:for|of|from|due|with|für|von|mit|and|und) $")
 _WINDOW = compile_later(
     r"\b(?:more than|older than|at least|less than|within|over|every|each|älter als|mehr als|plus de|más de|più di"
     r"|mais de)\s$",
@@ -488,7 +520,10 @@ _ANCHOR = compile_later(
     re.IGNORECASE,
 )
 _GERMAN = compile_later(
-    r"\b(?:der|die|das|ist|und|wir|nicht|ein|eine|sind|liegt|steht|gibt|es|im|den)\b", re.IGNORECASE
+    r"\b(?:der|die|das|ist|und|wir|nicht|ein|eine|sind|liegt|steht|gibt|es|im|den|hat|wird|mit|von)\b", re.IGNORECASE
+)
+_FRENCH = compile_later(
+    r"\b(?:(?i:le|la|les|une?|nous|on|je|ils?|elles?|vous|depuis)|du|est|ont|avec|a|à|[cdjln]['’]\w+|[a-zà-ÿ]{2,}ée?s?)\b"
 )
 _PORTUGUESE = compile_later(r"[ãõ]|\b(?:na|em|do|uma|um|os|é|foi)\b", re.IGNORECASE)
 _MORNING = compile_later(r"\b(?:guten|am|jeden|diesen|de la|por la|cada|la|una)\s$", re.IGNORECASE)
@@ -589,15 +624,15 @@ def _is_name(rule: _Rule, match: re.Match[str], text: str, lead: str, after: str
     word = match[0].lower()
     if word in ("morgen", "mañana") and _MORNING.search(lead):
         return True
-    # In German "hier" is a place. "Esta semana" is Spanish and Portuguese.
+    # In German and Dutch "hier" is a place. "Esta semana" is Spanish and Portuguese.
     if rule.language == "es" and word.startswith(("este ", "esta ", "próxim")):
         return bool(_PORTUGUESE.search(text))
-    return word == "hier" and bool(_GERMAN.search(text))
+    return word == "hier" and (bool(_GERMAN.search(text)) or not _FRENCH.search(text))
 
 
 def _is_habit(rule: _Rule, match: re.Match[str], lead: str, after: str, sentence: str) -> bool:
     """Whether the sentence tells of a habit, so that the phrase means another day each time; or is a window."""
-    if _WINDOW.search(lead):
+    if _WINDOW.search(lead) or _is_description(rule, match, lead, sentence):
         return True
     language = _FORMS[rule.language]
     # Spanish and Portuguese share phrases.
@@ -613,7 +648,32 @@ def _is_habit(rule: _Rule, match: re.Match[str], lead: str, after: str, sentence
         rest = _IS_DONE.sub("", sentence)
         if _POSSESSIVE.match(after) or (is_of_something and not re.search(language.past, rest, re.IGNORECASE)):
             return True
-    return not re.search(language.past, sentence, re.IGNORECASE) or _tells_always(rule, lead)
+    # "Wants a summary of what happened yesterday every morning" is in the present.
+    told = _WHAT.sub("", lead) + sentence[len(lead) :]
+    return not re.search(language.past, told, re.IGNORECASE) or _tells_always(rule, lead)
+
+
+def _is_description(rule: _Rule, match: re.Match[str], lead: str, sentence: str) -> bool:
+    """Whether the sentence tells what a thing does each time ("shows today's weather"), or goes from day to day."""
+    language = _FORMS[rule.language]
+    after = sentence[len(lead + match[0]) :]
+    past = re.search(language.past, sentence, re.IGNORECASE)
+    if _ANCHOR.search(lead):
+        return False
+    if _CHAINED.search(sentence):
+        return True
+    if not past and not re.search(language.future, sentence, re.IGNORECASE) and _JOINED.search(sentence):
+        return True
+    of_thing = _POSSESSIVE.match(after)
+    if of_thing and not past and _THING_DOES.search(lead):
+        return True
+    found = _DESCRIBES.search(lead)
+    # "The museum shows Monet next week" is an event; "shows the weather for tomorrow" is none.
+    if not found or (_LATER.match(match[0]) and not of_thing and not _OBJECT.search(found["rest"])):
+        return False
+    # "The job that deletes logs failed yesterday" and "the log shows the job failed yesterday" tell what happened.
+    told = (found["relative"] or found["says"]) and re.search(language.past, found["rest"] + after, re.IGNORECASE)
+    return bool(_WHAT.search(found[0])) or not (told or re.match(rf"\s+(?:{language.past})", after, re.IGNORECASE))
 
 
 def _tells_always(rule: _Rule, lead: str) -> bool:
