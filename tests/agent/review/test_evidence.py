@@ -159,11 +159,12 @@ def test_words_of_which_the_user_used_none_are_never_supported(said: list[str], 
 
 @pytest.mark.slow
 def test_a_very_long_message_is_judged_in_a_moment() -> None:
-    """A pasted book supports only what it says in one place, near its beginning or its end."""
+    """A pasted book supports only what it says in one place, near its beginning or its end; one can be judged, too."""
     book = " ".join(f"word{number} and more of it." for number in range(100_000))
     began = time.monotonic()
     evidence = UserEvidence([book, "a, " * 500_000])
     assert evidence.find_unsupported("User likes word99999 together with word3.") is not None
     assert evidence.find_unsupported("User likes word50000.") is not None
     assert evidence.find_unsupported("User likes word99999.") is None
+    assert evidence.find_unsupported("word fact " * 60_000) is not None
     assert time.monotonic() - began < GIVE_UP

@@ -123,15 +123,17 @@ def token_set(text: str) -> frozenset[str]:
 def content_words(clause: str, empty_words: frozenset[str] = EMPTY_WORDS) -> list[ClauseWord]:
     """The words of a clause that are not `empty_words`."""
     clause = _UNSPACED_FRAMING.sub(" ", clause)
-    chunks = [(match.start(), match.end(), match.group()) for match in _CHUNK.finditer(clause)]
+    chunks = list(_CHUNK.finditer(clause))
     found = []
+    place = 0
     for span in token_spans(clause):
         text = clause[span.start : span.end]
         tokens = _tokens_at(clause, span.start, text)
         if not tokens or all(token in empty_words for token in tokens):
             continue
-        start, chunk = next((start, chunk) for start, end, chunk in chunks if start <= span.start < end)
-        found.append(ClauseWord(text, tokens, _is_specific(chunk, text, is_first=start == chunks[0][0])))
+        while chunks[place].end() <= span.start:
+            place += 1
+        found.append(ClauseWord(text, tokens, _is_specific(chunks[place][0], text, is_first=place == 0)))
     return found
 
 
