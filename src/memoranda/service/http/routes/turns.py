@@ -263,7 +263,8 @@ def undo(call: Call) -> Answer:
     if undone is None:
         raise Problem(404, "nothing_to_undo", "The conversation has no turn that can be undone.")
     call.audit("session.undo", call.path["session_id"])
-    return Answer({"text": undone.text, "messages": undone.messages, "saved": [asdict(item) for item in undone.saved]})
+    text, saved = (undone.text, [asdict(item) for item in undone.saved]) if _may_read(call) else ("", [])
+    return Answer({"text": text, "messages": undone.messages, "saved": saved})
 
 
 def open_session(call: Call) -> Answer:
@@ -275,7 +276,7 @@ def open_session(call: Call) -> Answer:
         for tool in session.tools
         if _may_call(call, tool)
     ]
-    return Answer({"session_id": session.id, "prompt": prompt, "tools": tools})
+    return Answer({"session_id": session.id, "prompt": prompt if _may_read(call) else "", "tools": tools})
 
 
 def show_conversation(call: Call) -> Answer:
@@ -295,6 +296,11 @@ def call_tool(call: Call) -> Answer:
     if tool.name == "memory" and answer.get("change"):
         call.audit("memory.tool", f"{answer.get('target')} change {answer['change']}")
     return Answer(call.service.hide_home_in(answer))
+
+
+def _may_read(call: Call) -> bool:
+    """Whether the key may see what is recorded and remembered: one that only appends may not."""
+    return "read" in call.caller.scopes
 
 
 def _may_call(call: Call, tool: Tool) -> bool:
@@ -337,7 +343,8 @@ ROUTES = (
         Object((
             Field("text", Text(0, 4_000_000), "The user's message.", required=True),
             Field("messages", Whole(), "How many messages left the context.", required=True),
-            Field("saved", ListOf(Anything()), "What the turn saved in memory, which stays.", required=True),
+            Field("saved", ListOf(Anything()), "What the turn saved in memory, which stays; empty without `read`.",
+                  required=True),
         ), name="UndoneTurn"),
         problems=(404, 409), tag=TAG, example=Example(_EXAMPLE),
     ),
@@ -346,7 +353,8 @@ ROUTES = (
         "Start or resume a session: its prompt and its tools for a model",
         Object((
             Field("session_id", SESSION_ID, "The session; another one than in the path if it was compressed.", True),
-            Field("prompt", Text(0, 10_000_000), "The system prompt, the same until compression.", required=True),
+            Field("prompt", Text(0, 10_000_000), "The system prompt, the same until compression; empty without `read`.",
+                  required=True),
             Field("tools", ListOf(_TOOL), "Those that this key may call.", required=True),
         ), name="OpenSession"),
         body=Object(_OPTIONS, name="SessionOptions"), problems=(403,), tag=TAG, example=Example(_EXAMPLE, body={}),
