@@ -59,6 +59,27 @@ def test_content_other_people_and_the_world_are_something_else(prompt: str) -> N
     assert not asks_to_continue(prompt)
 
 
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "where do we eat on Friday",
+        "where do we park on Monday",
+        "where did we eat with Anna on Friday",
+        "where did we go yesterday",
+        "where did we have lunch yesterday",
+        "where do we start",
+        "what did I eat yesterday?",
+        "what did we buy yesterday",
+        "wo essen wir am Freitag",
+        "qu'est-ce qu'on a mangé hier ?",
+        "我昨天吃了什么？",
+    ],
+)
+def test_a_question_with_a_verb_of_its_own_asks_for_a_fact(prompt: str) -> None:
+    """Only the last work is done, left off, stopped or discussed."""
+    assert not asks_to_continue(prompt)
+
+
 @pytest.mark.parametrize("prompt", ["I'm back from lunch. Where were we?", "Mittagspause vorbei, machen wir weiter"])
 def test_a_clause_of_its_own_asks(prompt: str) -> None:
     """A greeting or a remark beside it changes nothing."""
@@ -78,7 +99,21 @@ def test_a_bare_continue_does_not_ask_what_was_done(prompt: str) -> None:
     assert not asks_what_was_done(prompt)
 
 
-@pytest.mark.parametrize("prompt", ["where were we?", "Was haben wir gestern gemacht?", "我昨天做了什么？"])
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "where were we?",
+        "where were we with the data loader",
+        "wo waren wir stehen geblieben",
+        "how far did we get",
+        "what did we get done yesterday",
+        "where do we go from here",
+        "what did we do yesterday?",
+        "what were we working on",
+        "Was haben wir gestern gemacht?",
+        "我昨天做了什么？",
+    ],
+)
 def test_a_question_about_the_last_work_asks_anywhere(prompt: str) -> None:
     """Also in the middle of a conversation."""
     assert asks_what_was_done(prompt)

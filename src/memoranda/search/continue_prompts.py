@@ -13,14 +13,15 @@ _MAX_CHARS = 160
 _MAX_UNKNOWN = 5
 _MAX_PHRASE = 5
 # The meanings that a prompt must have, by the number of its words that may be unknown, such as the name of the work.
+# Where that may as well be a verb, as in "where did we park yesterday", none may be.
 _INTENTS = {
     0: "where us, where stop, where past do, what past do latest, what past do today, what past do earlier, catchup,"
-    "what us doing, what past doing, recap earlier, recap us today, left earlier, open us earlier, open us what",
-    1: "go stop us, go spot stop, spot us stop, go left, where us stop, where us earlier, where stop do earlier,"
-    "what us past earlier, what us past next, what session latest, what state us, state earlier, recap session latest,"
-    "recap us earlier, recap left earlier, left what us, left us earlier, left session, back where, back what us,"
-    "back go, catchup us",
-    2: "go where us, go where stop, go what us past, where us past with, what us past do earlier, catchup earlier,"
+    "what us past earlier, what us doing, what past doing, recap earlier, recap us today, left earlier,"
+    "open us earlier, open us what",
+    1: "go stop us, go spot stop, spot us stop, go left, where us stop, where stop do earlier, what us past next,"
+    "what session latest, what state us, state earlier, recap session latest, recap us earlier, recap left earlier,"
+    "left what us, left us earlier, left session, back where, back what us, back go, catchup us",
+    2: "go where us, go where stop, go what us past, where us were with, what us past do earlier, catchup earlier,"
     "back left",
     3: "go earlier command, finish earlier command",
 }
