@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from memoranda.cli.confirmation import PlannedChange, confirm_and_run
 from memoranda.cli.context import Invocation
+from tests.cli.chat.person import CTRL_C, Person
 from tests.cli.terminal import Terminal
 from tests.timing import GIVE_UP
 
@@ -48,7 +49,7 @@ def test_a_person_at_a_terminal_is_asked_after_the_preview(run: Run, answer: str
     """And decides; an empty answer is the default."""
     output = run(answer).output
     assert output.startswith("a -> b\nRename?")
-    assert ("renamed" in output) == is_run
+    assert output.endswith("renamed\n" if is_run else "Nothing was changed.\n")
 
 
 def test_without_a_terminal_the_preview_says_how_to_agree(run: Run) -> None:
@@ -68,14 +69,17 @@ def test_a_question_without_an_answer_fails(run: Run) -> None:
     assert run("n\n").exit_code == 0
 
 
-def test_an_interrupted_question_is_no_missing_answer(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C ends the command as it does everywhere."""
-
-    def interrupt(*_: object) -> str:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("click.termui._readline_prompt", interrupt)
-    assert "Nothing was renamed." not in run("").output
+@pytest.mark.parametrize(
+    ("words", "question"), [("memory reset", "USER.md?"), ("forget Debian", "for good?"), ("secret set FOO", "FOO:")]
+)
+def test_an_interrupted_question_ends_the_command_as_everywhere(tmp_path: Path, words: str, question: str) -> None:
+    """With one line and the exit code that shells use."""
+    name, *arguments = words.split()
+    with Person(tmp_path / "home", *arguments, command=name) as person:
+        person.sees(question)
+        person.presses(CTRL_C)
+        assert person.leaves() == 130
+        assert person.screen.endswith("\nInterrupted.\n") and "Nothing" not in person.screen
 
 
 @pytest.mark.parametrize("words", ["memory reset", "memory purge", "skills purge"])
@@ -84,7 +88,8 @@ def test_what_asks_in_any_case_says_that_there_was_no_answer(tmp_path: Path, wor
     terminal = Terminal(tmp_path / "home")
     terminal.ok("remember", "CI runs on Debian 12.")
     assert "There was no answer, so nothing was changed. Add --yes to agree." in terminal.refused(*words.split())
-    assert "Aborted!" in terminal.refused(*words.split(), input="n\n")
+    declined = terminal.run(*words.split(), input="n\n")
+    assert (declined.exit_code, declined.stdout) == (0, "Nothing was changed.\n")
     assert "Debian" in terminal.ok("memory", "list") and terminal.json("memory", "log")
     terminal.ok(*words.split(), input="y\n")
 

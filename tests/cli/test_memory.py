@@ -113,7 +113,7 @@ def test_log_diff_and_undo(terminal: Terminal) -> None:
 def test_purge_asks_first(terminal: Terminal) -> None:
     """It cannot be undone."""
     terminal.ok("memory", "add", "one")
-    assert terminal.run("memory", "purge", input="n\n").exit_code == 1
+    assert terminal.run("memory", "purge", input="n\n").exit_code == 0
     assert "Deleted 1 changes" in terminal.ok("memory", "purge", "--yes")
 
 
@@ -121,7 +121,7 @@ def test_reset_asks_first_and_can_be_undone(terminal: Terminal) -> None:
     """Both files by default."""
     terminal.ok("memory", "add", "one")
     terminal.ok("memory", "add", "--target", "user", "Ana")
-    assert terminal.run("memory", "reset", input="n\n").exit_code == 1
+    assert terminal.run("memory", "reset", input="n\n").exit_code == 0
     assert [item["success"] for item in terminal.json("memory", "reset", "--yes")] == [True, True]
     terminal.ok("memory", "undo")
     terminal.ok("memory", "undo")

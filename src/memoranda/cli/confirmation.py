@@ -9,6 +9,8 @@ import click
 from memoranda.cli.context import Invocation
 from memoranda.support.lazy_dataclass import dataclass
 
+_UNCHANGED = "Nothing was changed."
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
@@ -37,6 +39,8 @@ def confirm_and_run(
         invocation.respond(f"{planned.text}\n{planned.hint}", planned.data)
     elif yes or _agrees(invocation, planned):
         run()
+    else:
+        click.echo(_UNCHANGED)
 
 
 def _agrees(invocation: Invocation, planned: PlannedChange) -> bool:
@@ -56,21 +60,22 @@ def _can_ask(invocation: Invocation) -> bool:
 
 
 def require_yes(invocation: Invocation, question: str) -> None:
-    """Asks on standard error, and ends the command unless the answer is yes; a pipe may answer."""
+    """Asks on standard error, and ends the command unless the answer is yes; a pipe may answer. A no is no error."""
     try:
         answer = click.confirm(question, err=True)
     except click.Abort as error:
         _raise_interrupt(error)
         fail_unanswered(invocation, "There was no answer, so nothing was changed. Add --yes to agree.", {})
     if not answer:
-        raise click.Abort
+        invocation.respond(_UNCHANGED, {"success": True, "message": _UNCHANGED})
+        click.get_current_context().exit()
 
 
 def _raise_interrupt(error: click.Abort) -> None:
-    """Ctrl-C ends the command as it does everywhere; after the end of the input, the message begins a line."""
+    """Ctrl-C ends the command as it does everywhere; its message, or that of the end of the input, begins a line."""
+    click.echo(err=True)
     if isinstance(error.__context__, KeyboardInterrupt):
         raise error
-    click.echo(err=True)
 
 
 def fail_unanswered(invocation: Invocation, hint: str, data: Mapping[str, Any]) -> NoReturn:

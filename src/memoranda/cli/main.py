@@ -148,6 +148,9 @@ class _AllCommands(LazyGroup):
         except KeyboardInterrupt:
             Invocation.current().fail("Interrupted.", code=EXIT_INTERRUPTED)
         except (click.ClickException, click.Abort) as error:
+            # click hides that Ctrl-C, and not the end of the input, was the answer to a question.
+            if isinstance(error.__context__, KeyboardInterrupt):
+                Invocation.current().fail("Interrupted.", code=EXIT_INTERRUPTED)
             if isinstance(error, click.UsageError):
                 error = with_suggestion(error)
             invocation = Invocation.current()
