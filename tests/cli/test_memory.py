@@ -307,7 +307,9 @@ def test_an_entry_moves_to_the_notes_and_back(terminal: Terminal) -> None:
 def test_a_fact_is_saved_as_a_note(terminal: Terminal, words: list[str]) -> None:
     """By its target, as an agent saves one; a key replaces the earlier value, and a last day is kept."""
     saved = terminal.ok(*words, "--target", "notes", "The invoice archive is on heron.")
-    assert saved == "Saved as a note: search finds it, and no prompt shows it.\n"
+    assert saved == (
+        "Saved as a note: search finds it, and no prompt shows it. 'memory undo' does not take this back.\n"
+    )
     assert "There is such a note already." in terminal.ok(*words, "-t", "notes", "The invoice archive is on heron.")
     for value in ("heron", "swan"):
         terminal.ok(*words, "-t", "notes", "--key", "archive", "--until", "never", value)
@@ -338,7 +340,7 @@ def test_notes_are_changed_and_removed_by_their_numbers(terminal: Terminal) -> N
     terminal.ok("memory", "replace", "1", "The archive is on swan.", "--target", "notes")
     assert "1  The archive is on swan." in terminal.ok("memory", "list", "notes")
     removed = terminal.ok("memory", "remove", "2", "--target", "notes")
-    assert removed == "Removed the note.\n  - The depot has two gates.\n"
+    assert removed == "Removed the note. 'memory undo' does not take this back.\n  - The depot has two gates.\n"
     assert [entry["text"] for entry in terminal.json("memory", "list", "notes")["notes"]["entries"]] == [
         "The archive is on swan."
     ]

@@ -31,6 +31,7 @@ from memoranda.support.canonical_text import canonical, unstorable_character
 from memoranda.support.origin import Origin
 
 _MAX_CHARS = 20_000
+_NOT_UNDONE = " 'memory undo' does not take this back."
 
 
 def write_notes(store: MemoryStore, operations: Sequence[Operation], origin: Origin) -> MemoryWriteResult:
@@ -60,7 +61,9 @@ def write_notes(store: MemoryStore, operations: Sequence[Operation], origin: Ori
         if edit.before is not None:
             store.notes.remove(edit.before, owners[edit.before])
     done = "Saved as a note: search finds it, and no prompt shows it." if written else "Removed the note."
-    message = done + describe_new_dates(operations, wanted) if planned.edits else "There is such a note already."
+    message = f"{done}{_NOT_UNDONE}{describe_new_dates(operations, wanted)}"
+    if not planned.edits:
+        message = "There is such a note already."
     return MemoryReceipt(NOTES, Path(NOTES), message, planned.edits)
 
 
