@@ -113,6 +113,16 @@ def test_an_error_is_listed_with_its_message(home: Path) -> None:
     assert call["outcome"] == "error" and "config.yaml" in call["reason"]
 
 
+@pytest.mark.parametrize(("payload", "problem"), [("", "is empty"), ('{"prompt": "a', "is not a JSON object")])
+@pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit"])
+def test_a_call_with_unreadable_input_is_an_error(home: Path, payload: str, problem: str, event: str) -> None:
+    """The log of the hooks has it too."""
+    assert Terminal(home).run("hook", "claude-code", event, "--wait", input=payload).exit_code == 0
+    (call,) = _status(home)["calls"]
+    assert (call["outcome"], call["reason"]) == ("error", f"standard input {problem}")
+    assert f"claude-code {event}: standard input {problem}" in (home / "logs" / "hooks.log").read_text()
+
+
 def test_secrets_of_the_home_are_not_shown(home: Path) -> None:
     """Not even one that looks like an ordinary word."""
     (home / ".env").write_text("SHOP_PASSWORD=swordfishes\n")

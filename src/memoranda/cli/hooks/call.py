@@ -74,6 +74,7 @@ class HookCall:
             if payload.problem:
                 problem = f"{payload.problem}; nothing is lost: the next event records the session."
                 write_problem(f"memoranda hook {options.host} {options.event}: standard input {problem}")
+                self._log_error(f"standard input {problem}")
             if payload.event == TOOL_CALL:
                 return self._call_tool(payload)
             if payload.event in CAPTURE_EVENTS and payload.transcript:

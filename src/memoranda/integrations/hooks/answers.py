@@ -123,6 +123,8 @@ def answer_event(config: "HomeConfig", user: str | None, payload: HookPayload, h
     """Finds what the host's model receives at this event; the text is JSON in the form that the host reads."""
     if payload.event != USER_PROMPT:
         answer = _memory_for_session(config, user, payload.directory)
+        if payload.problem and not answer.text:
+            answer = _unreadable(payload)
     else:
         answer = _evidence_for_prompt(config, user, payload, host)
         if _needs_memory(config.home, payload, host):
@@ -159,6 +161,8 @@ def call_tool(home: "Home", user: str | None, payload: HookPayload, host: str) -
 def _evidence_for_prompt(config: "HomeConfig", user: str | None, payload: HookPayload, host: str) -> HookAnswer:
     from memoranda.storage.orphaned_wal import record_exists  # noqa: PLC0415
 
+    if payload.problem:
+        return _unreadable(payload)
     prompt = payload.prompt.strip()
     if recent := _recent_for_prompt(config, user, payload, host):
         return HookAnswer(recent, "given", "the prompt asks to continue: the last conversations of this project")
@@ -189,6 +193,10 @@ def _evidence_for_prompt(config: "HomeConfig", user: str | None, payload: HookPa
     else:
         found = find()
     return HookAnswer(found.text, found.outcome, found.reason, found.details)
+
+
+def _unreadable(payload: HookPayload) -> HookAnswer:
+    return HookAnswer("", "error", f"standard input {payload.problem}")
 
 
 def _recent_for_prompt(config: "HomeConfig", user: str | None, payload: HookPayload, host: str) -> str:
