@@ -71,6 +71,16 @@ def test_recent_of_an_empty_home_says_so(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("words", [["recent"], ["recall", "build"]])
+def test_an_unknown_project_is_named_as_the_reason(home: Path, words: list[str]) -> None:
+    """As `search` does; "recent" lists the known ones."""
+    with memoranda.open(home) as memory:
+        memory.sessions.create_session("s-heron", "cli", project="/work/heron")
+    shown = CliRunner().invoke(command, [*words, "--project", "nope", "--home", str(home)]).output
+    assert shown.startswith("No conversation is about that project.")
+    assert ("heron" in shown) == (words == ["recent"])
+
+
 def _hook(home: Path, prompt: str) -> str:
     payload = HookPayload(USER_PROMPT, "new-session", "", prompt)
     return answer_event(HomeConfig(locate_home(home)), None, payload, "claude-code").text

@@ -158,6 +158,7 @@ def test_what_was_going_on_is_shown_from_a_service(
     assert "asked: Why does the nightly job hang?" in _output(run("recent"))
     assert "<memory-context>" in _output(run("recent", "--fenced"))
     monkeypatch.chdir("/")
+    assert _output(run("recent", "--project", "nope")) == "No conversation is about that project.\n"
     outside = run("recent", "--project", "this")
     assert outside.exit_code == 1 and "project" in outside.output
 

@@ -34,7 +34,7 @@ from memoranda.errors import AccessError, SessionError
 from memoranda.home import config
 from memoranda.memory.curated.settings import PROJECT, TARGETS, Target, file_name, project_target
 from memoranda.search.excerpts import entries_matching
-from memoranda.search.guidance import NOWHERE
+from memoranda.search.guidance import NO_PROJECT, NOWHERE
 from memoranda.search.request import FILTERS
 from memoranda.support.tool import JsonObject
 
@@ -153,7 +153,9 @@ class RemoteCommands:
         curate_command.respond(self.invocation, self.memory.curate(apply=apply), applied=apply)
 
     def recent(self, *, limit: int, fenced: bool, project: str | None) -> None:
-        recent_command.respond(self.invocation, self.memory.recent(self._project(project), limit=limit), fenced=fenced)
+        answer = self.memory.recent(self._project(project), limit=limit)
+        nothing = recent_command.NOTHING if project is None else NO_PROJECT
+        recent_command.respond(self.invocation, answer, fenced=fenced, nothing=nothing)
 
     def log(self, *, target: Target | None, project: str, limit: int) -> None:
         name = self._target(target or "memory", project) if target or project else None

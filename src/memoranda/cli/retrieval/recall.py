@@ -13,6 +13,7 @@ from memoranda.cli.open_home import open_home
 from memoranda.cli.retrieval.search import add_resume_commands, format_search_answer, query_of
 from memoranda.cli.terminal_text import bold
 from memoranda.memory.curated.settings import file_name
+from memoranda.search.guidance import NO_PROJECT
 from memoranda.search.tool import SessionSearchTool
 
 _EPILOG = """\b
@@ -62,7 +63,8 @@ def print_result(invocation: Invocation, result: RecallResult, fenced: bool, cha
         block = result.block(chars)
         click.echo(block, nl=bool(block))
     else:
-        click.echo(_format_for_person(result) if result.is_known else _NOTHING)
+        nothing = NO_PROJECT if result.search.get("message") == NO_PROJECT else _NOTHING
+        click.echo(_format_for_person(result) if result.is_known else nothing)
 
 
 def _ask(

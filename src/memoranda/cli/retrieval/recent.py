@@ -3,9 +3,10 @@
 import click
 
 from memoranda.cli.context import Invocation, memory_options, printable
-from memoranda.cli.filter_options import project_option
+from memoranda.cli.filter_options import describe_known_projects, project_option
 from memoranda.cli.open_home import open_home
 from memoranda.cli.terminal_text import bold, local_time, resume_line
+from memoranda.search.guidance import NO_PROJECT
 from memoranda.support.projects import project_name
 from memoranda.types import RecentAnswer, RecentWork
 
@@ -15,7 +16,7 @@ Examples:
   memoranda recent --project this
   memoranda recent --fenced                what a prompt that asks to continue gets
 """
-_NOTHING = "There are no conversations yet."
+NOTHING = "There are no conversations yet."
 
 
 @click.command(epilog=_EPILOG)
@@ -27,17 +28,19 @@ def command(invocation: Invocation, limit: int, fenced: bool, project: str | Non
     """See what was going on: when, in which agent, about what, how it ended, open tasks, and how to resume."""
     with open_home(invocation) as memory:
         answer = memory.recent(project, limit=limit)
-    respond(invocation, answer, fenced=fenced)
+        found = project is None or bool(answer["conversations"])
+        nothing = NOTHING if found else f"{NO_PROJECT} {describe_known_projects(memory.sessions)}".strip()
+    respond(invocation, answer, fenced=fenced, nothing=nothing)
 
 
-def respond(invocation: Invocation, answer: RecentAnswer, *, fenced: bool) -> None:
-    """Shows the conversations, or the block that a prompt gets."""
+def respond(invocation: Invocation, answer: RecentAnswer, *, fenced: bool, nothing: str) -> None:
+    """Shows the conversations, or the block that a prompt gets; a person reads `nothing` if there are none."""
     if invocation.as_json:
         invocation.respond("", {**answer})
     elif fenced:
         click.echo(answer["text"], nl=bool(answer["text"]))
     else:
-        click.echo("\n\n".join(map(describe_work, answer["conversations"])) or _NOTHING)
+        click.echo("\n\n".join(map(describe_work, answer["conversations"])) or nothing)
 
 
 def describe_work(work: RecentWork) -> str:
