@@ -93,6 +93,8 @@ _MIN_SHARE = 0.6
 _MAX_OLDER_RESULTS = 200
 _MAX_RESULT_CHARS = 50_000
 _MAX_USER_TEXTS = 400
+# A longer text is no fact that a user stated, and no memory has room for it.
+_MAX_JUDGED_CHARS = 20_000
 # How much of a long context is read when a session is resumed.
 _MAX_CONTEXT = 1_000
 
@@ -115,8 +117,10 @@ class _ToolResult:
 
 def words_support(user_texts: Sequence[str], texts: Sequence[str]) -> bool:
     """Whether what a user said supports all texts."""
-    evidence = _evidence_of(user_texts) if user_texts else None
-    return evidence is not None and all(evidence.find_unsupported(text) is None for text in texts)
+    if not user_texts or any(len(text) > _MAX_JUDGED_CHARS for text in texts):
+        return False
+    evidence = _evidence_of(user_texts)
+    return all(evidence.find_unsupported(text) is None for text in texts)
 
 
 def _evidence_of(user_texts: Collection[str]) -> "UserEvidence":
