@@ -37,7 +37,7 @@ def _converse(home: Path, question: str, answer: str) -> None:
 def test_the_memory_of_the_project_is_asked_in_the_project(
     person: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And nowhere else."""
+    """And nowhere else, unless it is named."""
     project, elsewhere = tmp_path / "shop", tmp_path / "garden"
     project.mkdir()
     elsewhere.mkdir()
@@ -47,6 +47,8 @@ def test_the_memory_of_the_project_is_asked_in_the_project(
     assert "/MEMORY.md: The printer is PX-12." in person.ok("search", "printer")
     monkeypatch.chdir(elsewhere)
     assert person.recalls("printer") == "Nothing is known about that.\n"
+    assert "The printer is PX-12." in person.recalls("printer", "--project", str(project))
+    assert "The printer is PX-12." in person.recalls("printer", "--project", "shop")
 
 
 def test_a_search_that_finds_no_conversation_shows_what_was_saved(person: Person) -> None:

@@ -5,14 +5,16 @@ from collections.abc import Sequence
 
 import click
 
-from memoranda.api.memory import open_memory
+from memoranda.api.memory import Memory, open_memory
+from memoranda.api.project_memory import find_target
 from memoranda.api.recall import MAX_BLOCK_CHARS, RecallResult, ask_provider, log_recall, related_entries
 from memoranda.cli.context import Invocation, memory_options, printable
 from memoranda.cli.filter_options import current_project, project_option
 from memoranda.cli.open_home import open_home
 from memoranda.cli.retrieval.search import add_resume_commands, format_search_answer, query_of
 from memoranda.cli.terminal_text import bold
-from memoranda.memory.curated.settings import file_name
+from memoranda.errors import SessionError
+from memoranda.memory.curated.settings import file_name, project_in, project_target
 from memoranda.search.guidance import NO_PROJECT
 from memoranda.search.tool import SessionSearchTool
 
@@ -72,7 +74,7 @@ def _ask(
 ) -> RecallResult:
     began = time.time()
     with open_memory(invocation.home, profile=invocation.profile, user=invocation.user) as memory:
-        memory.curated.use_project(current_project())
+        memory.curated.use_project(_find_project(memory, project))
         entries, skipped = related_entries(memory, question)
         recalled = ask_provider(memory, question)
     for problem in skipped:
@@ -87,6 +89,17 @@ def _ask(
         if is_for_prompt and answer["success"]:
             log_recall(memory, question, result, began, source="cli")
     return result
+
+
+def _find_project(memory: Memory, name: str | None) -> str | None:
+    """The project whose memory is asked: the one that was named, or that of this directory."""
+    if name is None or name.strip().lower() == "this":
+        return current_project()
+    try:
+        return project_in(find_target(memory, project_target(name)))
+    except SessionError:
+        # The search says that it is unknown.
+        return None
 
 
 def _format_for_person(result: RecallResult) -> str:
