@@ -52,7 +52,10 @@ def test_a_number_means_the_entry_that_the_list_shows_with_it(terminal: Terminal
     listed = terminal.ok("memory", "list")
     assert "The project uses pytest." in listed
     assert ("Debian" in output) if command == ["confirm"] else ("Debian" not in listed)
-    assert terminal.run("memory", *command, "3", *new).exit_code == 1
+    for number in ("0", "12"):
+        refused = terminal.run("memory", *command, number, *new)
+        assert refused.exit_code == 1 and f"There is no entry {number}: MEMORY.md has" in refused.stderr
+    assert terminal.ok("memory", "list") == listed
 
 
 def test_options_may_precede_or_follow_the_command(terminal: Terminal) -> None:

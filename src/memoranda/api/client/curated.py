@@ -114,7 +114,8 @@ def find_entry(wanted: str, *views: Mapping[str, Any]) -> JsonObject:
         for number, entry in enumerate(view["entries"], start=1)
     ]
     named = [each for number, each in every if wanted in (number, each["id"], HANDLE + each["id"])]
-    containing = named or [each for _, each in every if wanted in each["text"]]
+    # A number that no entry has must not mean one that contains it.
+    containing = named or [each for _, each in every if wanted in each["text"] and not wanted.isdecimal()]
     if len(containing) == 1:
         return containing[0]
     if not containing:

@@ -118,19 +118,21 @@ def open_target(invocation: Invocation, target: Target, project: str) -> tuple[M
 
 
 def number_to_handle(invocation: Invocation, store: MemoryStore, targets: Sequence[Target], old_text: str) -> str:
-    """The handle of the entry with this number; `old_text` itself if it is not the number of an entry.
+    """The handle of the entry with this number; `old_text` itself if it is no number.
 
-    Ends the command where several lists have such an entry: it must not change the one that was not meant.
+    Ends the command where no list or several have such an entry: it must not change one that was not meant.
     """
     if not old_text.isdecimal():
         return old_text
     lists = [(target, _listed(store, target)) for target in targets]
-    if any(entry.text == old_text for _, entries in lists for entry in entries):
+    if any(old_text in (entry.text, entry.handle) for _, entries in lists for entry in entries):
         return old_text
     number = int(old_text)
     found = [(target, entries[number - 1]) for target, entries in lists if 1 <= number <= len(entries)]
     if not found:
-        return old_text
+        sizes = ", ".join(f"{file_name(target)} has {len(entries)}" for target, entries in lists)
+        message = f"There is no entry {old_text}: {sizes}. Nothing was changed; a part of a text needs a word, too."
+        invocation.fail(message, {"reason": "no_match", "error": message})
     if len(found) == 1:
         return found[0][1].handle
     handles = [entry.handle for _, entry in found]
