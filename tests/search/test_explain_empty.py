@@ -74,7 +74,7 @@ def test_an_unknown_role_is_refused_with_the_known_ones(db: SessionDB) -> None:
     """A role is one of four."""
     answer = SessionSearchTool(lambda: db).call({"query": "zebra", "role_filter": "user, robot"})
     assert (answer["success"], answer["reason"]) == (False, "invalid")
-    assert answer["error"] == "role_filter takes user, assistant, tool, system, not 'robot'."
+    assert answer["error"] == "role_filter must be one of user, assistant, tool, system; 'robot' is none."
 
 
 def test_hidden_sources_and_the_context_are_named_as_the_cause(db: SessionDB, call: Call) -> None:

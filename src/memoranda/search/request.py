@@ -86,7 +86,7 @@ def _read_roles(name: str, value: Any, now: float) -> frozenset[str] | None:
         return None
     roles = frozenset(role.lower() for role in names)
     if unknown := sorted(roles.difference(ROLES)):
-        raise InvalidArgumentsError(f"{name} takes {', '.join(ROLES)}, not {describe_value(unknown[0])}.")
+        raise InvalidArgumentsError(f"{name} must be one of {', '.join(ROLES)}; {describe_value(unknown[0])} is none.")
     return roles
 
 
