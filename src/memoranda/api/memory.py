@@ -360,7 +360,8 @@ class Memory(NotAsync):
         `dry_run` only lists. A text is found in any case, spacing and Unicode form, and as a part of words unless
         `whole_words`; messages keep the rest of their text, entries are removed as a whole. This covers what belongs to
         the user of this object, and for the owner of the home all profiles. No tool offers it to a model.
-        Raises SessionError unless exactly one of the four is given, or if it is unknown.
+        Raises SessionError unless exactly one of the four is given, or if no entry is meant. Of a conversation or a
+        user that does not exist there is nothing to forget, and the report says that nothing is left.
         """
         from memoranda.api.forget import forget
         from memoranda.upkeep.forgetting.report import ForgetSubject
