@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import pytest
 
 import memoranda
+from memoranda.agent.model_messages import FAILED_ANSWER, PARTIAL_ANSWER
 from memoranda.errors import HomeError, ModelReplyError, SessionBusyError, SessionError
 from memoranda.models.model import Reply, ToolCall
 from memoranda.testing.scripted.model import ScriptedModel
@@ -420,7 +421,8 @@ def test_a_streamed_answer_that_breaks_off_is_recorded_as_interrupted(tmp_path: 
             else:
                 with pytest.raises(type(error)):
                     await work()
-            assert _contents(memory) == ["a", "One two\n\n[The user interrupted the answer here.]"]
+            note = FAILED_ANSWER if how == "failed" else PARTIAL_ANSWER
+            assert _contents(memory) == ["a", f"One two\n\n{note}"]
             async with session.turn("b", wait=0) as turn:
                 await turn.done("B.")
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from memoranda.agent.model_messages import FAILED_ANSWER, PARTIAL_ANSWER
 from memoranda.api.memory import open_memory
 from memoranda.errors import ModelReplyError
 
@@ -29,15 +30,17 @@ def test_a_streamed_answer_that_breaks_off_is_recorded_with_a_note(tmp_path: Pat
     """A reader that leaves and a model that fails interrupt the turn; the next one can begin."""
     with open_memory(tmp_path) as memory, memory.session() as session:
         with session.turn("a") as turn:
-            for _ in turn.stream(iter(["One ", "two"])):
-                break
+            # A program may keep what it stopped reading.
+            kept = turn.stream(iter(["One ", "two"]))
+            next(kept)
         with pytest.raises(OSError, match="dead"), session.turn("b") as turn:
             list(turn.stream(_fail_after("Three")))
         with pytest.raises(ModelReplyError), session.turn("c") as turn:
             list(turn.stream([]))
         assert turn.interrupted
-        note = "\n\n[The user interrupted the answer here.]"
-        assert [each["content"] for each in session.conversation()] == ["a", f"One{note}", "b", f"Three{note}", "c"]
+        kept.close()
+        left, failed = f"One\n\n{PARTIAL_ANSWER}", f"Three\n\n{FAILED_ANSWER}"
+        assert [each["content"] for each in session.conversation()] == ["a", left, "b", failed, "c"]
 
 
 def test_a_home_may_keep_no_interrupted_answers(tmp_path: Path) -> None:

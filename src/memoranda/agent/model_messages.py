@@ -20,14 +20,15 @@ from memoranda.support.tool import tool_refusal
 INTERRUPTED_CALL = json.dumps(tool_refusal("interrupted", "The turn was interrupted before this call had a result."))
 INTERRUPTED_ANSWER = "[The turn was interrupted here, before an answer was given.]"
 PARTIAL_ANSWER = "[The user interrupted the answer here.]"
+FAILED_ANSWER = "[The model failed here, so the answer is not complete.]"
 _SUMMARY_START = HEADER.partition("{")[0]
 
 
-def partial_answer(text: str) -> Message:
-    """An interrupted answer as it is recorded, with a note so that no reader takes it for a whole answer."""
+def partial_answer(text: str, note: str = PARTIAL_ANSWER) -> Message:
+    """An answer that breaks off as it is recorded, with a note so that no reader takes it for a whole answer."""
     return {
         "role": "assistant",
-        "content": f"{text.rstrip()}\n\n{PARTIAL_ANSWER}",
+        "content": f"{text.rstrip()}\n\n{note}",
         "finish_reason": "interrupted",
     }
 

@@ -10,7 +10,9 @@ from memoranda.external.external_memory import with_recall
 from memoranda.external.message_text import plain_text
 
 if TYPE_CHECKING:
+    from memoranda.agent.model_messages import AnswerStream
     from memoranda.api.session_parts.state import SessionState
+    from memoranda.models.model import OnText
     from memoranda.storage.engine import HeldLock
     from memoranda.types import ChatMessage
 
@@ -37,6 +39,7 @@ class Turn(NotAsync):
         """
         self.interrupted = True
         self._lock: HeldLock | None = lock
+        self._shown: AnswerStream | None = None
         self._thread = threading.get_ident()
         self._session = session
         self._record = record
@@ -88,7 +91,7 @@ class Turn(NotAsync):
             for index, message in enumerate(reply)
         ]
         ids = self._record(answer)
-        self.interrupted = False
+        self.interrupted, self._shown = False, None
         self._external.finish_turn(self._query, self._session.id)
         self.close()
         return ids
@@ -99,34 +102,40 @@ class Turn(NotAsync):
         When the caller stops reading or the model fails, what was yielded so far is recorded with a note that the
         answer is not complete, and the turn is interrupted. Raises ModelReplyError when the model wrote nothing.
         """
-        from memoranda.agent.model_messages import AnswerStream
-
         pieces: list[str] = []
-        answer = AnswerStream(pieces.append)
+        answer = self.begin_stream(pieces.append)
         try:
             for chunk in chunks:
                 answer.feed(chunk)
                 yield from _drain(pieces)
             answer.finish()
             yield from _drain(pieces)
-        except BaseException:
-            self.keep_partial_answer(answer.shown)
+        except BaseException as error:
+            self.break_off(failed=isinstance(error, Exception))
             raise
         self.done_streaming(answer.written)
 
-    def keep_partial_answer(self, shown: str) -> None:
-        """Record the part of an answer that was shown before it was interrupted, unless the settings say not to."""
-        from memoranda.agent.model_messages import partial_answer
+    def begin_stream(self, on_text: "OnText") -> "AnswerStream":
+        """Begin an answer that is shown piece by piece; a turn that is left in its middle records what was shown."""
+        from memoranda.agent.model_messages import AnswerStream
 
-        if self._session.services.config.agent.keep_interrupted and shown.strip():
-            # Also after the turn was left: a program may close the stream later.
-            self._record_step(partial_answer(shown))
+        self._shown = AnswerStream(on_text)
+        return self._shown
+
+    def break_off(self, *, failed: bool = False) -> None:
+        """Record once what was shown of an incomplete answer, unless the settings say not to; or the model `failed`."""
+        from memoranda.agent.model_messages import FAILED_ANSWER, PARTIAL_ANSWER, partial_answer
+
+        answer, self._shown = self._shown, None
+        if answer is not None and answer.shown.strip() and self._session.services.config.agent.keep_interrupted:
+            self._record_step(partial_answer(answer.shown, FAILED_ANSWER if failed else PARTIAL_ANSWER))
 
     def _record_step(self, step: Mapping[str, Any]) -> int:
         return self._record([{**step, **self._external.mark(self.message_id)}])[0]
 
     def done_streaming(self, written: str) -> list[int]:
         """Record a streamed answer; raises ModelReplyError when the model wrote nothing."""
+        self._shown = None
         if not written.strip():
             raise ModelReplyError("The model's answer is empty, and the turn is not done. Ask the model again.")
         return self.done(written)
@@ -134,7 +143,12 @@ class Turn(NotAsync):
     def close(self) -> None:
         """Leave the turn, so that the next one can begin; without `done` before, it is interrupted."""
         lock, self._lock = self._lock, None
-        if lock is not None:
+        if lock is None:
+            return
+        try:
+            # The program may keep the stream that it stopped reading.
+            self.break_off()
+        finally:
             lock.release()
 
     @property

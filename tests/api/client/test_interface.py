@@ -47,7 +47,8 @@ MISSING = {
     },
     turn.Turn: {
         "stream": "a stream would pass twice over the network; done takes the whole answer",
-        "keep_partial_answer": "a part of the answer is recorded with record",
+        "begin_stream": "an answer is recorded with done, or a part of it with record",
+        "break_off": "a part of the answer is recorded with record",
         "done_streaming": "see stream",
         "is_open": _LOOP,
         "is_open_in_this_thread": _LOOP,

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable
 from typing import TYPE_CHECKING, Any, Self
 
-from memoranda.agent.model_messages import AnswerStream
 from memoranda.api.aio.wrappers import InThreads, Opener, Threads, TurnQueues, read_in_thread, run_in_thread
 from memoranda.api.session import Session
 from memoranda.api.turn import Turn
@@ -59,7 +58,7 @@ class AsyncTurn(InThreads[Turn]):
         (`contextlib.aclosing`). Raises ModelReplyError when the model wrote nothing.
         """
         pieces: list[str] = []
-        answer = AnswerStream(pieces.append)
+        answer = self.sync.begin_stream(pieces.append)
         try:
             async for chunk in chunks:
                 answer.feed(chunk)
@@ -68,8 +67,8 @@ class AsyncTurn(InThreads[Turn]):
             answer.finish()
             while pieces:
                 yield pieces.pop(0)
-        except BaseException:
-            await self._threads.run(self.sync.keep_partial_answer, answer.shown)
+        except BaseException as error:
+            await self._threads.run(self.sync.break_off, failed=isinstance(error, Exception))
             raise
         await self._threads.run(self.sync.done_streaming, answer.written)
 
