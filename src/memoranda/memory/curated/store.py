@@ -461,7 +461,7 @@ class MemoryStore:
 def _describe_proposal(proposal: Proposal) -> str:
     reason = ""
     if proposal.sources:
-        reason = f" It may come from {', '.join(proposal.sources)} instead of the user, and would change what you do."
+        reason = f" It may come from {', '.join(proposal.sources)} instead of the user, and may be more than a fact."
     return (
         f"Proposed as {proposal.id}: a person decides with 'memoranda memory approve {proposal.id}'.{reason} "
         "Nothing is saved until then. Do not send it again."
