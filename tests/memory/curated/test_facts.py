@@ -56,6 +56,8 @@ def test_an_expired_entry_leaves_the_next_prompt_and_stays_in_the_file(store: Me
     assert fresh.valid_entries("memory") == ("Uses tabs.",)
     answer = MemoryTool(fresh, Origin()).call({"target": "memory", "action": "add", "content": "New."})
     assert answer["expired_entries"] == ["The API is frozen."]
+    late = MemoryTool(fresh, Origin()).call({"action": "add", "content": "The freeze is on.", "until": _PAST})
+    assert late["note"] == "Its last day is over, so no session shows it." and "visible_from" not in late
 
 
 def test_a_last_day_can_be_changed_and_removed(store: MemoryStore) -> None:

@@ -16,6 +16,7 @@ from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options
 from memoranda.cli.open_home import open_memory_of
 from memoranda.errors import SessionError, StorageError
 from memoranda.home.config import editor_is_set
+from memoranda.memory.curated import guidance
 from memoranda.memory.curated.entry_scanner import ScannedEntry
 from memoranda.memory.curated.facts import EntryFacts
 from memoranda.memory.curated.memory_file import ENTRY_DELIMITER, parse
@@ -461,7 +462,7 @@ def _when_seen(store: MemoryStore, outcome: MemoryWriteResult) -> str:
     if not written:
         return "Sessions that start from now on no longer show it."
     if written <= {each.entry.text for each in store.facts(outcome.target) if each.expired}:
-        return "Its last day is over, so no session shows it."
+        return guidance.EXPIRED
     return "The agent sees it from its next session on."
 
 

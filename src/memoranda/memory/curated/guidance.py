@@ -36,6 +36,7 @@ OPERATIONS = "Several changes to one target, applied together or not at all; lat
 
 VISIBLE_FROM = "next session"
 NOTE = "On disk now. The system prompt shows it from the next session on; do not send it again."
+EXPIRED = "Its last day is over, so no session shows it."
 STOP = (
     "Several memory calls in this turn have failed. Stop trying to save and continue with what the user asked; "
     "nothing was lost, and it can be saved another time."

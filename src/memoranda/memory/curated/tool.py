@@ -225,7 +225,16 @@ def describe(outcome: MemoryWriteResult, store: MemoryStore) -> JsonObject:
             result = _describe_refusal(outcome, store)
         case _:
             assert_never(outcome)
-    return result if outcome.target == NOTES else result | _live_state(store, outcome.target)
+    return result if outcome.target == NOTES else _with_live_state(result, store, outcome.target)
+
+
+def _with_live_state(result: JsonObject, store: MemoryStore, target: Target) -> JsonObject:
+    result |= _live_state(store, target)
+    written = {edit["after"] for edit in result.get("changed", ()) if "after" in edit}
+    if written and written.issubset(result.get("expired_entries", ())):
+        del result["visible_from"]
+        result["note"] = guidance.EXPIRED
+    return result
 
 
 def _describe_receipt(receipt: MemoryReceipt, store: MemoryStore) -> JsonObject:
