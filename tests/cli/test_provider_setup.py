@@ -235,6 +235,6 @@ def test_ctrl_c_changes_nothing(terminal: Terminal, before: tuple[str, ...]) -> 
     add_plugin(terminal.home, "asking", ASKING)
     as_it_was = tree(terminal.home)
     code, shown = _typed(terminal.home, *before, interrupt=True)
-    assert code == 1, shown
+    assert code == 130, shown
     assert "Traceback" not in shown
     assert tree(terminal.home) == as_it_was

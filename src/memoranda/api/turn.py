@@ -124,10 +124,12 @@ class Turn(NotAsync):
 
     def break_off(self, *, failed: bool = False) -> None:
         """Record once what was shown of an incomplete answer, unless the settings say not to; or the model `failed`."""
+        answer, self._shown = self._shown, None
+        if answer is None:
+            return
         from memoranda.agent.model_messages import FAILED_ANSWER, PARTIAL_ANSWER, partial_answer
 
-        answer, self._shown = self._shown, None
-        if answer is not None and answer.shown.strip() and self._session.services.config.agent.keep_interrupted:
+        if answer.shown.strip() and self._session.services.config.agent.keep_interrupted:
             self._record_step(partial_answer(answer.shown, FAILED_ANSWER if failed else PARTIAL_ANSWER))
 
     def _record_step(self, step: Mapping[str, Any]) -> int:
