@@ -241,9 +241,10 @@ def test_one_word_turns_what_the_same_words_say(older: str, newer: str) -> None:
     ],
 )
 def test_what_is_true_now_replaces_what_was_true(older: str, newer: str) -> None:
-    """Without "now" both may hold."""
+    """Without "now" both may hold, and with "too"."""
     assert relation_of(older, newer) == "superseded"
     assert relation_of(newer, older) is None
+    assert relation_of(older, newer.replace(".", ", too.").replace("jetzt", "jetzt auch")) is None
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ _MIN_MATCH, _MIN_BY_CHANCE = 0.25, 0.77
 _MIN_COMMON, _MIN_NAMED = 0.4, 0.25
 # What says that something changed.
 _SAYS_CHANGED = compile_later(
-    r"\b(?:now|nowadays|no longer|any ?more|since|instead|(?:i|we)(?: have|['’]ve)?(?: got)? a new"
+    r"\b(?:now|nowadays|no longer|any ?more|since|instead|(?:have|got) a new"
     r"|(?:have|has|we|i|was|were|is|are|been) (?:\w+ )?(?:moved|switched|migrated|changed|replaced|renamed|swapped"
     r"|upgraded|pushed|postponed)|(?:moved|switched|migrated|changed|upgraded) to"
     r"|jetzt|nun|inzwischen|mittlerweile|ab sofort|nicht mehr|seit|statt|umgezogen"

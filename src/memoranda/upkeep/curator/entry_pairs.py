@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from memoranda.upkeep.curator.missing_facts import missing_facts
-from memoranda.upkeep.curator.pair_features import align, features, is_turned, normal, weight_of_other_words
+from memoranda.upkeep.curator.pair_features import (
+    WEIGHT_OF_NAME,
+    align,
+    features,
+    is_turned,
+    normal,
+    weight_of_other_words,
+)
 
 Relation = Literal["same", "contained", "contains", "superseded"]
 
@@ -27,7 +34,6 @@ DATA_FILE = "relations.txt"
 _MAY_HOLD = 0.2
 _MAY_HOLD_BUT_CHANGED = 0.5
 _MAY_HOLD_BUT_NOW = 0.9
-_WEIGHT_OF_NAME = 3.0
 _MAY_HOLD_IF_NOTHING_IS_LOST = 0.45
 _MAY_HOLD_IF_REWORDED = 0.1
 # "Uses it as a host", but not "40 euros a month".
@@ -70,9 +76,10 @@ def relation_of(older: str, newer: str) -> Relation | None:
     says_change = any(found[f"more {cue}"] > 0 for cue in ("change", "other state", "no longer"))
     if superseded > max(same, contained):
         limit = _MAY_HOLD_BUT_CHANGED if is_value_alone or says_change else _MAY_HOLD
-        # "I live in Berlin", "I now live in Hamburg".
+        # "I live in Berlin", "I now live in Hamburg", but not "now also in Hamburg".
         differing = found["old rest"] + weight_of_other_words(aligned)
-        if found["more now"] > 0 and found["old rest"] == found["new rest"] and 0 < differing <= _WEIGHT_OF_NAME:
+        says_now = found["more now"] > 0 and not found["more also"]
+        if says_now and found["old rest"] == found["new rest"] and 0 < differing <= WEIGHT_OF_NAME:
             limit = _MAY_HOLD_BUT_NOW
         return "superseded" if alike < limit else None
     if alike > _MAY_HOLD_IF_NOTHING_IS_LOST:

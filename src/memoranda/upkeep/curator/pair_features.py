@@ -111,7 +111,7 @@ note todo tip bug reminder hobby allergy language skill task rule idea link frie
 dependency goal warning fact example issue project team server client test branch
 """
 _LISTED = frozenset(map(stem, _LISTED_WORDS.split()))
-_WEIGHT_OF_WORD = 2.0
+_WEIGHT_OF_WORD, WEIGHT_OF_NAME = 2.0, 3.0
 # Words that begin alike are forms of one: "allergy" and "allergic".
 _SAME_BEGINNING = 4
 # Small words that turn what the same words say, beside a negation: another one of the same line says another thing.
@@ -194,7 +194,7 @@ def weight(word: Word) -> float:
     """How much a word says of its own."""
     if word.kind == "word":
         return 0.5 if is_filler(word.key) or is_light(word.key) else _WEIGHT_OF_WORD
-    return 3.0
+    return WEIGHT_OF_NAME
 
 
 def align(older: str, newer: str) -> Alignment:
