@@ -9,6 +9,7 @@ import pytest
 
 from memoranda import __version__
 from memoranda.memory.record.store import open_store
+from memoranda.storage.sqlite.database import PAGE_SIZE
 from tests.cli.terminal import Terminal
 from tests.conftest import tree
 from tests.damaged_homes import HEADER_DAMAGES, LOST_FILES, append_messages, fill_home
@@ -26,8 +27,8 @@ def test_a_damaged_store_in_use_is_not_replaced_and_what_is_written_meanwhile_is
         store.sessions.create_session("s", "cli")
         store.messages.append_messages("s", [{"role": "user", "content": f"{each} " * 200} for each in range(300)])
     with path.open("r+b") as file:
-        file.seek(path.stat().st_size * 3 // 4 // 8192 * 8192)
-        file.write(b"\xa5" * 8192)
+        file.seek(path.stat().st_size * 3 // 4 // PAGE_SIZE * PAGE_SIZE)
+        file.write(b"\xa5" * PAGE_SIZE)
     checked, written = os.pipe()
 
     def use(say: Say) -> None:

@@ -20,6 +20,7 @@ from memoranda.external.holographic.fact_store import FactStore
 from memoranda.external.holographic.shared_facts import cache_path
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.storage.health import check_store
+from memoranda.storage.sqlite.database import PAGE_SIZE
 from memoranda.support.health_issues import HealthIssue
 from memoranda.upkeep.home_tables import checked_files
 from tests.cli.terminal import Terminal
@@ -97,7 +98,7 @@ def test_what_cannot_be_read_is_put_into_a_file(tmp_path: Path, change: str) -> 
 def _damage(path: Path) -> None:
     """Write over a page in the middle of the file."""
     content = bytearray(path.read_bytes())
-    page = 8192
+    page = PAGE_SIZE
     middle = len(content) // page // 2
     content[middle * page : middle * page + page] = b"\xff" * page
     path.write_bytes(content)

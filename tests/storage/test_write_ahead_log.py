@@ -28,8 +28,8 @@ def test_the_log_does_not_grow_with_what_one_process_writes(tmp_path: Path) -> N
             assert time.monotonic() < deadline, f"After {logged:,} bytes the log has {largest:,}."
             for number in range(100):
                 store.messages.append_message("s", "user", f"message {number} " + "word " * 100)
-            # Every append logs about five pages of 8 KB.
-            logged += 100 * 5 * 8_192
+            # Every append logs about four pages of 4 KB.
+            logged += 100 * 4 * 4_096
             largest = max(largest, log.stat().st_size)
 
 

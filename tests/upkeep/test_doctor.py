@@ -18,6 +18,7 @@ from memoranda.memory.record.health import salvage
 from memoranda.memory.record.scope import Scope
 from memoranda.models.model import Reply
 from memoranda.models.spending.ledger import Ledger
+from memoranda.storage.sqlite.database import PAGE_SIZE
 from memoranda.support.home import Home
 from memoranda.testing.scripted.model import ScriptedModel
 from memoranda.upkeep.doctor import examine
@@ -206,7 +207,7 @@ def test_a_damaged_store_is_saved_as_far_as_it_can_be_read(tmp_path: Path) -> No
     path = tmp_path / "state.db"
     content = bytearray(path.read_bytes())
     for page in (60, 61, 62, 70):
-        content[page * 8192 : (page + 1) * 8192] = b"\xa5" * 8192
+        content[page * PAGE_SIZE : (page + 1) * PAGE_SIZE] = b"\xa5" * PAGE_SIZE
     path.write_bytes(content)
     (finding,) = [finding for finding in examine(Home.at(tmp_path)) if finding.path == path]
     assert finding.repair is not None

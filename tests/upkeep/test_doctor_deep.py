@@ -20,6 +20,7 @@ from memoranda.memory.record.health import DAMAGED_MESSAGES, salvage
 from memoranda.memory.record.message_rows import DAMAGED
 from memoranda.memory.skills.skill_text import with_front_matter
 from memoranda.memory.skills.store import SkillStore
+from memoranda.storage.sqlite.database import PAGE_SIZE
 from memoranda.support.health_issues import HealthIssue
 from memoranda.support.home import Home
 from memoranda.support.origin import PERSON
@@ -129,7 +130,7 @@ def test_the_lost_end_of_a_message_is_not_padded(tmp_path: Path) -> None:
         number = db.append_message("s0", "user", said)
     content = path.read_bytes()
     # Its pages come last.
-    for size in (len(content) - 8192, len(content) - 20_000):
+    for size in (len(content) - PAGE_SIZE, len(content) - 20_000):
         path.write_bytes(content[:size])
         (path.parent / "kept").unlink(missing_ok=True)
         saved = salvage(path, path.parent / "kept")
@@ -174,8 +175,8 @@ def test_a_damaged_index_of_a_table_is_found_by_a_deep_check(tmp_path: Path) -> 
         index = "SELECT rootpage FROM sqlite_master WHERE name = 'idx_messages_session'"
         (root,) = connection.execute(index).fetchone()
     content = bytearray(path.read_bytes())
-    start = (root - 1) * 8192
-    place = content.index(b"s1", start, start + 8192)
+    start = (root - 1) * PAGE_SIZE
+    place = content.index(b"s1", start, start + PAGE_SIZE)
     content[place : place + 2] = b"s7"
     path.write_bytes(content)
     assert not any("is damaged" in issue.problem for issue in _errors(path, deep=False))

@@ -11,6 +11,7 @@ from memoranda.external.holographic.retrieval import FactFilter, Retriever
 from memoranda.external.holographic.schema import SCHEMA
 from memoranda.external.holographic.shared_facts import cache_path
 from memoranda.external.holographic.user_facts import sweep_caches
+from memoranda.storage.sqlite.database import PAGE_SIZE
 from memoranda.support.health_issues import HealthIssue
 from memoranda.upkeep.home_tables import check_parts
 
@@ -92,7 +93,7 @@ def test_a_damaged_cache_is_reported_and_filled_again(home: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'vectors'").fetchone()
     content = bytearray(path.read_bytes())
-    content[(page - 1) * 8192 : page * 8192] = b"\xff" * 8192
+    content[(page - 1) * PAGE_SIZE : page * PAGE_SIZE] = b"\xff" * PAGE_SIZE
     path.write_bytes(content)
     finding = _only(home)
     assert finding.repair is not None

@@ -13,6 +13,7 @@ from memoranda.errors import SessionError
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.safety.redaction import Redactor
+from memoranda.storage.sqlite.database import PAGE_SIZE
 from memoranda.support.home import Home
 from memoranda.upkeep.doctor import examine
 from tests.timing import HANG
@@ -96,9 +97,9 @@ def test_a_salvage_keeps_the_items(tmp_path: Path) -> None:
             memory.items.put(("n",), f"k{number}", {"text": f"zebra {number} " + "filler " * 300})
     path = tmp_path / "state.db"
     content = bytearray(path.read_bytes())
-    pages = len(content) // 8192
+    pages = len(content) // PAGE_SIZE
     for page in (pages - 3, pages - 4):
-        content[page * 8192 : (page + 1) * 8192] = b"\xa5" * 8192
+        content[page * PAGE_SIZE : (page + 1) * PAGE_SIZE] = b"\xa5" * PAGE_SIZE
     path.write_bytes(content)
     (issue,) = [issue for issue in examine(Home.at(tmp_path)) if issue.path == path]
     assert issue.repair is not None

@@ -10,8 +10,8 @@ from typing import Any
 from memoranda.storage.salvage.leaf_rows import rows_past_damage
 from memoranda.storage.salvage.rebuild import open_damaged, readable_rows
 from memoranda.storage.schema import Column, Table
+from memoranda.storage.sqlite.database import PAGE_SIZE
 
-PAGE = 8192
 THINGS = Table(
     "things",
     "",
@@ -55,15 +55,15 @@ def root_of(path: Path, name: str) -> int:
 def overwrite(path: Path, page: int, content: bytes) -> bytes:
     """Put something in the place of a page; what was there."""
     with path.open("r+b") as file:
-        file.seek((page - 1) * PAGE)
-        before = file.read(PAGE)
-        file.seek((page - 1) * PAGE)
+        file.seek((page - 1) * PAGE_SIZE)
+        before = file.read(PAGE_SIZE)
+        file.seek((page - 1) * PAGE_SIZE)
         file.write(content)
     return before
 
 
 def noise(seed: int) -> bytes:
-    return random.Random(seed).randbytes(PAGE)
+    return random.Random(seed).randbytes(PAGE_SIZE)
 
 
 def make_things(path: Path, page: int, encoding: str, reserved: int, things: list[tuple[Any, ...]]) -> None:

@@ -19,9 +19,9 @@ from memoranda.storage.salvage.leaf_rows import LeafRows, rows_past_damage
 from memoranda.storage.salvage.pages import open_pages
 from memoranda.storage.salvage.rebuild import open_damaged
 from memoranda.storage.schema import STATE_META
+from memoranda.storage.sqlite.database import PAGE_SIZE
 from tests.examples import examples
 from tests.storage.salvage.damaged_tables import (
-    PAGE,
     THINGS,
     make_things,
     overwrite,
@@ -83,10 +83,10 @@ def test_every_value_is_read_as_sqlite_reads_it(
 def test_a_row_that_does_not_fill_its_cell_is_skipped(tmp_path: Path) -> None:
     """Its values would be read from the wrong places."""
     path = tmp_path / "things.db"
-    make_things(path, PAGE, "UTF-8", 0, [(1, "first", 1.5, 7, None, "note"), (2, "second", 1.5, 7, None, "note")])
+    make_things(path, PAGE_SIZE, "UTF-8", 0, [(1, "first", 1.5, 7, None, "note"), (2, "second", 1.5, 7, None, "note")])
     content = bytearray(path.read_bytes())
-    (cell,) = struct.unpack_from(">H", content, PAGE + 8)
-    content[PAGE + cell] -= 1
+    (cell,) = struct.unpack_from(">H", content, PAGE_SIZE + 8)
+    content[PAGE_SIZE + cell] -= 1
     path.write_bytes(content)
     assert [row["name"] for row in rows_in_pages(path, THINGS)] == ["second"]
 
@@ -106,7 +106,7 @@ def test_a_row_without_a_required_value_is_skipped(tmp_path: Path) -> None:
 def test_rows_that_are_known_are_not_read_again(tmp_path: Path) -> None:
     """By their numbers."""
     path = tmp_path / "things.db"
-    make_things(path, PAGE, "UTF-8", 0, [(number, "thing", None, None, None, None) for number in range(1, 6)])
+    make_things(path, PAGE_SIZE, "UTF-8", 0, [(number, "thing", None, None, None, None) for number in range(1, 6)])
     with closing(sqlite3.connect(path)) as connection:
         assert [row["id"] for row in rows_past_damage(connection, THINGS, [], {2, 4})] == [1, 3, 5]
 
@@ -130,7 +130,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 @st.composite
 def _damage(draw: st.DrawFn) -> list[tuple[float, bytes]]:
     """Bytes to write over others, each with its place as a share of the file."""
-    pieces = st.binary(max_size=40) | st.sampled_from([bytes(PAGE), b"\xff" * 9, b"\x0d", b"\x05", b"\x0d\0\0\xff\xff"])
+    pieces = st.binary(max_size=40) | st.sampled_from(
+        [bytes(PAGE_SIZE), b"\xff" * 9, b"\x0d", b"\x05", b"\x0d\0\0\xff\xff"]
+    )
     return draw(st.lists(st.tuples(st.floats(0, 1), pieces), max_size=30))
 
 
@@ -189,7 +191,7 @@ def _page_that_lists_one_row(number: int, text: int, here: int) -> bytes:
     kinds = bytes([0]) + _as_length(2 * text + 13) + bytes(4)
     header = bytes([len(kinds) + 1]) + kinds
     cell = _as_length(len(header) + text) + bytes([number]) + header + b"x" * here + struct.pack(">I", 2)
-    start = PAGE - len(cell)
+    start = PAGE_SIZE - len(cell)
     listed = (start - 8) // 2
     places = struct.pack(">H", start) * listed
     return (bytes([13]) + struct.pack(">HHHB", 0, listed, start, 0) + places).ljust(start, b"\0") + cell
@@ -198,21 +200,21 @@ def _page_that_lists_one_row(number: int, text: int, here: int) -> bytes:
 def test_a_row_that_is_listed_many_times_is_read_once(tmp_path: Path) -> None:
     """And not even looked at more often than a page has room for."""
     path = tmp_path / "things.db"
-    path.write_bytes(bytes(PAGE) + _page_that_lists_one_row(5, 3_000, 3_000))
+    path.write_bytes(bytes(PAGE_SIZE) + _page_that_lists_one_row(5, 1_500, 1_500))
     with closing(open_damaged(path)) as damaged, open_pages(path) as pages:
-        assert [(row["id"], row["name"]) for row in rows_past_damage(damaged, THINGS, [])] == [(5, "x" * 3_000)]
-        assert len(list(LeafRows(pages, THINGS.columns, 6).outside((), ()))) <= PAGE // 3_000
+        assert [(row["id"], row["name"]) for row in rows_past_damage(damaged, THINGS, [])] == [(5, "x" * 1_500)]
+        assert len(list(LeafRows(pages, THINGS.columns, 6).outside((), ()))) <= PAGE_SIZE // 1_500
 
 
 @pytest.mark.slow
 def test_many_rows_that_claim_the_same_pages_are_given_up(tmp_path: Path) -> None:
     """Each would be as large as the file, and all together far larger."""
     path = tmp_path / "things.db"
-    # So long that the row's own page has the least of it: 1003 bytes, of which the header takes 9.
-    text = 1003 - 9 + 100 * (PAGE - 4)
-    endless = struct.pack(">I", 2) + b"x" * (PAGE - 4)
-    claims = [_page_that_lists_one_row(number, text, 1003 - 9) for number in range(1, 120)]
-    path.write_bytes(bytes(PAGE) + endless + b"".join(claims))
+    # So long that the row's own page has the least of it: 489 bytes, of which the header takes 9.
+    text = 489 - 9 + 100 * (PAGE_SIZE - 4)
+    endless = struct.pack(">I", 2) + b"x" * (PAGE_SIZE - 4)
+    claims = [_page_that_lists_one_row(number, text, 489 - 9) for number in range(1, 120)]
+    path.write_bytes(bytes(PAGE_SIZE) + endless + b"".join(claims))
     with closing(open_damaged(path)) as damaged:
         assert [len(row["name"]) for row in rows_past_damage(damaged, THINGS, [])] in ([text], [text] * 2)
 
@@ -220,12 +222,12 @@ def test_many_rows_that_claim_the_same_pages_are_given_up(tmp_path: Path) -> Non
 def test_cycles_of_pages_end(tmp_path: Path) -> None:
     """A row that continues in its own page, and a page that refers to itself, are skipped."""
     path = tmp_path / "state.db"
-    make_things(path, PAGE, "UTF-8", 0, [(1, "x" * 100_000, None, None, None, None)])
+    make_things(path, PAGE_SIZE, "UTF-8", 0, [(1, "x" * 100_000, None, None, None, None)])
     content = bytearray(path.read_bytes())
-    for page in range(2, len(content) // PAGE):
-        content[page * PAGE : page * PAGE + 4] = struct.pack(">I", page + 1)
+    for page in range(2, len(content) // PAGE_SIZE):
+        content[page * PAGE_SIZE : page * PAGE_SIZE + 4] = struct.pack(">I", page + 1)
     path.write_bytes(content)
     _check_bounds(path)
     inner = bytes([5, 0, 0, 0, 1, 0, 16, 0, 0, 0, 0, 2, 0, 16, 0, 0, 0, 0, 0, 2])
-    overwrite(path, 2, inner + bytes(PAGE - len(inner)))
+    overwrite(path, 2, inner + bytes(PAGE_SIZE - len(inner)))
     assert saved_rows(path, THINGS) == []

@@ -417,15 +417,17 @@ def _candidates(stored: bytes, runs: bytes, start: int) -> list[tuple[int, int, 
         before = stored[start - 1] if start else 0
         if before == _BACKSLASH:
             start += 1
-        has_surroundings = (
-            before in _SIGNS_BEFORE and _follows_prefix(stored[max(0, start - _BEFORE_RUN) : start])
-        ) or (stored[start] in _DISCORD_HEADS and stored[end : end + 1] == b".")
-        if has_surroundings or end - start >= _MIN_MARKED_RUN or stored[start : start + 2] in _HEADS:
-            is_candidate = has_surroundings or _has_mark(stored[start:end])
-        else:
-            is_candidate = stored.find(b"-", start, end) > 0 and _has_head(stored[start:end])
-        if is_candidate and _CAPITAL_OR_DIGIT.search(stored, start, end):
-            found.append((start, end, has_surroundings or end - start >= _MIN_MARKED_RUN))
+        # Most runs are names and paths in small letters.
+        if _CAPITAL_OR_DIGIT.search(stored, start, end):
+            has_surroundings = (
+                before in _SIGNS_BEFORE and _follows_prefix(stored[max(0, start - _BEFORE_RUN) : start])
+            ) or (stored[start] in _DISCORD_HEADS and stored[end : end + 1] == b".")
+            if has_surroundings or end - start >= _MIN_MARKED_RUN or stored[start : start + 2] in _HEADS:
+                is_candidate = has_surroundings or _has_mark(stored[start:end])
+            else:
+                is_candidate = stored.find(b"-", start, end) > 0 and _has_head(stored[start:end])
+            if is_candidate:
+                found.append((start, end, has_surroundings or end - start >= _MIN_MARKED_RUN))
         start = runs.find(_RUN, end)
     return found
 

@@ -24,7 +24,6 @@ _WAL_HEADER = struct.Struct(">8I")
 _FRAME = struct.Struct(">6I")
 # The last bit is the byte order of the checksums.
 _WAL_MAGIC = 0x377F0682
-_WAL_PAGE_SIZES = {1 << power for power in range(9, 17)}
 _SUMMED_OF_HEADER, _SUMMED_OF_FRAME = 24, 8
 _MASK = 0xFFFFFFFF
 
@@ -35,8 +34,8 @@ _HEADERS = {TABLE_LEAF: 8, TABLE_INNER: 12}
 # The first page starts with the header of the database.
 FILE_HEADER = 100
 _MAGIC = b"SQLite format 3\0"
-# Our page size first: without the first page and a log, the size must be guessed.
-_SIZES = (8192, 4096, 1024, 2048, 16384, 32768, 65536, 512)
+# The largest first, when the size must be guessed: a page may look like one of a smaller size, but none like a larger.
+_SIZES = tuple(1 << power for power in range(16, 8, -1))
 _MIN_USABLE = 480
 # The minimum size of a cell with its pointer.
 _MIN_CELL = 6
@@ -69,7 +68,7 @@ def read_frames(log: BinaryIO) -> WalFrames:
     magic, _, size, _, *salts, first, second = _WAL_HEADER.unpack(header)
     little = magic == _WAL_MAGIC
     total = _frame_checksum((0, 0), header[:_SUMMED_OF_HEADER], little)
-    if magic | 1 != _WAL_MAGIC | 1 or size not in _WAL_PAGE_SIZES or total != (first, second):
+    if magic | 1 != _WAL_MAGIC | 1 or size not in _SIZES or total != (first, second):
         return WalFrames()
     count = 0
     offsets: dict[int, int] = {}

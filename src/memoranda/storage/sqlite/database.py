@@ -67,7 +67,7 @@ _STEPS_BETWEEN_SIGNALS = 100_000
 _MAX_PROBLEMS = 20
 
 _IDLE_READERS = 4
-_PAGE = 8192
+PAGE_SIZE = 4096
 
 Connection = sqlite3.Connection
 _Answer = TypeVar("_Answer")
@@ -307,8 +307,8 @@ class Database:
         try:
             (owner,) = connection.execute("PRAGMA application_id").fetchone()
             if owner != self._application_id:
-                # Both take effect only in an empty file; messages leave less space unused on larger pages.
-                connection.execute(f"PRAGMA page_size={_PAGE}")
+                # Both take effect only in an empty file; files from before have pages of 8 KB.
+                connection.execute(f"PRAGMA page_size={PAGE_SIZE}")
                 connection.execute(SHRINK_IN_STEPS)
                 claim_file(connection, self.path, self._application_id, time.monotonic() + self._wait)
             # Before any change, so that a file that must not be used keeps every byte.
