@@ -2,8 +2,9 @@
 
     python benchmarks/start_up.py                    # every command
     python benchmarks/start_up.py "memory list" mcp  # two of them
+    python benchmarks/start_up.py --home DIRECTORY   # over that home, in which `remember` saves something
 
-Each command is a separate process over a home with a few notes and conversations. It runs once to cache its bytecode,
+Each command is a separate process over a new home with a few notes and conversations. It runs once to cache its bytecode,
 and a second time under valgrind, whose count does not depend on what else the machine does. `mcp` ends after
 `tools/list`. Needs valgrind.
 """
@@ -74,15 +75,18 @@ def count_instructions(program: Sequence[str], environment: dict[str, str]) -> i
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("commands", nargs="*", default=_COMMANDS, help="the arguments of a command, as one text")
+    parser.add_argument("--home", type=Path, help="an existing home")
+    arguments = parser.parse_args()
     with TemporaryDirectory() as directory:
-        home = Path(directory, "home")
-        fill_home(home)
+        home = arguments.home or Path(directory, "home")
+        if not arguments.home:
+            fill_home(home)
         environment = os.environ | {"MEMORANDA_HOME": str(home), "PYTHONPYCACHEPREFIX": f"{directory}/bytecode"}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         bare = count_instructions([sys.executable, "-c", "pass"], environment)
         print(f"{'command':32} {'million':>8} {'x bare':>7} {'modules':>8} {'all':>5}")
         print(f"{'python -c pass':32} {bare / 1e6:8.0f} {1:7.1f}")
-        for command in parser.parse_args().commands:
+        for command in arguments.commands:
             count = count_instructions([sys.executable, "-m", "memoranda", *command.split()], environment)
             own, total = run([sys.executable, "-c", _LOADED, *command.split()], environment).split()[-2:]
             print(f"{command:32} {count / 1e6:8.0f} {count / bare:7.1f} {own:>8} {total:>5}", flush=True)

@@ -378,3 +378,26 @@ def test_a_change_of_several_targets_that_one_of_them_refuses_changes_none(direc
     assert isinstance(outcome, MemoryRefusal) and (outcome.target, outcome.reason) == ("user", "over_budget")
     assert (store.entries("memory"), store.entries("user")) == (("Ana likes green tea.",), ())
     assert len(change_history.log(store)) == 1
+
+
+def test_a_journal_is_decoded_once_and_follows_what_is_purged(tmp_path: Path) -> None:
+    """Another store of the process decodes only new lines; a history that was purged is not shown from memory."""
+    MemoryStore(tmp_path).add("memory", "Likes tea.", PERSON)
+    (first,) = change_history.log(MemoryStore(tmp_path))
+    MemoryStore(tmp_path).add("user", "Likes figs.", PERSON)
+    store = MemoryStore(tmp_path)
+    again, second = change_history.log(store)
+    assert again is first and second.target == "user"
+    assert change_history.log(store, "user") == [second]
+    store.journal.rewrite(lambda line: None if b"tea" in line else line)
+    assert [change.number for change in change_history.log(store)] == [second.number]
+
+
+def test_equal_lines_of_two_users_stay_apart(tmp_path: Path) -> None:
+    """What was decoded for one is not shown to the other."""
+    ours, theirs = MemoryStore(tmp_path / "ours"), MemoryStore(tmp_path / "theirs")
+    for store in (ours, theirs):
+        store.add("memory", "Likes tea.", PERSON)
+    theirs.add("memory", "Likes figs.", PERSON)
+    assert len(change_history.log(theirs)) == 2
+    assert len(change_history.log(ours)) == 1

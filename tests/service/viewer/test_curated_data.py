@@ -17,7 +17,7 @@ from memoranda.service.viewer.pages.approvals import (
     list_withheld,
 )
 from memoranda.service.viewer.pages.memory import find_conflict, find_entry, find_message, read_files
-from memoranda.service.viewer.pages.memory_history import PAGE_SIZE, read_change, read_changes, read_history
+from memoranda.service.viewer.pages.memory_history import PAGE_SIZE, read_change, read_history
 from memoranda.service.viewer.text_diff import DiffPart, diff_words
 from memoranda.support.canonical_text import digest
 from memoranda.support.origin import PERSON, Origin
@@ -197,16 +197,3 @@ def test_the_prompt_is_shown_by_sections_with_tokens(tmp_path: Path) -> None:
         with memory.session() as session:
             assert "\n\n".join(part.text for part in preview.sections) == session.prompt
     assert not (tmp_path / "state.db").exists()
-
-
-def test_a_journal_is_decoded_once_and_follows_what_is_purged(tmp_path: Path) -> None:
-    """A page reads only new lines; a history that was purged is not shown from memory."""
-    store = MemoryStore(tmp_path)
-    store.add("memory", "Likes tea.", PERSON)
-    (first,) = read_changes(store)
-    store.add("user", "Likes figs.", PERSON)
-    again, second = read_changes(store)
-    assert again is first and second.target == "user"
-    assert read_changes(store, "user") == [second]
-    store.journal.rewrite(lambda line: None if b"tea" in line else line)
-    assert [change.number for change in read_changes(store)] == [second.number]

@@ -190,7 +190,11 @@ class _History:
         old = [edit.before for edit in change.edits if edit.before is not None]
         new = [edit.after for edit in change.edits if edit.after is not None]
         fresh = [text for text in new if text not in old]
-        ancestors = pair_alike([text for text in old if text not in new], fresh, change.action in _BY_HAND)
+        by_hand = change.action in _BY_HAND
+        gone = [text for text in old if text not in new]
+        # Only these get anything from the entry that they reword.
+        has_heirs = by_hand or any([self._has_last_day(change.target, text) for text in gone])
+        ancestors = pair_alike(gone, fresh, by_hand) if has_heirs else {}
         for text in fresh:
             self._note(change, at, text, self.known.get((change.target, ancestors.get(text, ""))))
         if change.action == "confirm":
@@ -199,6 +203,10 @@ class _History:
             self._update(change.target, name, **_read_history(facts))
         for name, until in change.until.items():
             self._update(change.target, name, until="" if until == NEVER else until)
+
+    def _has_last_day(self, target: Target, text: str) -> bool:
+        known = self.known.get((target, text))
+        return known is not None and bool(known.until)
 
     def _note(self, change: MemoryChange, at: float, text: str, ancestor: _Known | None) -> None:
         known = _Known(at, change.actor, change.session, change.message, ancestor.until if ancestor else "")

@@ -9,8 +9,9 @@ void (see `storage`). In tables, both steps are one transaction.
 program has changed a file since, and replaying the edits restores the entries that Memoranda last knew.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, fields, replace
+from itertools import chain
 from typing import Any, Literal, get_args
 
 from memoranda.memory.curated.memory_file import handle
@@ -35,6 +36,9 @@ MemoryAction = Literal[
 
 APPROVED = "approved by a person"
 """The note of a change that a person approved."""
+
+
+_ACTIONS = frozenset(get_args(MemoryAction))
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,38 +207,38 @@ def _from_record(record: dict[str, Any]) -> MemoryChange | None:
 
 def _is_valid(change: MemoryChange) -> bool:
     """Whether a line, which a person may have edited, has the types that the rest of the program relies on."""
-    if (
-        not is_target(change.target)
-        or change.action not in get_args(MemoryAction)
-        or not isinstance(change.heads, dict)
-    ):
+    if not is_target(change.target) or change.action not in _ACTIONS:
         return False
-    if not isinstance(change.sources, dict) or not all(isinstance(names, list) for names in change.sources.values()):
+    if not _all_of(dict, [change.heads, change.sources, change.facts]) or not _all_of(list, change.sources.values()):
         return False
-    if not isinstance(change.facts, dict):
+    by_handle = [change.until, change.to_notes, change.from_notes, *change.facts.values()]
+    if not _all_of(dict, by_handle):
         return False
-    by_handle = (change.until, change.to_notes, change.from_notes, *change.facts.values())
-    if not all(isinstance(each, dict) for each in by_handle):
-        return False
-    names = [name for listed in change.sources.values() for name in listed]
-    texts: list[object] = [change.actor, change.session, change.at, change.note, *change.heads.values(), *names]
-    texts += [text for each in by_handle for text in each.values()]
-    numbers: list[object] = [change.number, change.refers_to or 0, change.message or 0, change.group or 0]
+    texts: list[object] = [change.actor, change.session, change.at, change.note, *change.heads.values()]
+    texts += chain.from_iterable(change.sources.values())
+    texts += chain.from_iterable([each.values() for each in by_handle if each])
+    numbers: list[int] = [change.number, change.refers_to or 0, change.message or 0, change.group or 0]
+    sides: list[Any] = []
     for edit in change.edits:
-        sides = [side for side in (edit.before, edit.after) if side is not None]
-        texts += sides or [None]
+        sides += [side for side in (edit.before, edit.after) if side is not None] or [None]
         numbers.append(edit.index)
-    if not all(isinstance(text, str) for text in texts):
-        return False
-    if not all(_is_encodable(side) for edit in change.edits for side in (edit.before, edit.after) if side):
-        return False
-    return all(isinstance(number, int) and number >= 0 for number in numbers)
+    return (
+        _all_of(str, texts)
+        and _all_of(str, sides)
+        and _are_encodable(sides)
+        and _all_of(int, numbers)
+        and min(numbers) >= 0
+    )
 
 
-def _is_encodable(text: str) -> bool:
-    """Whether a text can be written; a NUL can, which another program may have written into the file."""
+def _all_of(wanted: type, values: Iterable[object]) -> bool:
+    return {wanted}.issuperset(map(type, values))
+
+
+def _are_encodable(texts: Sequence[str]) -> bool:
+    """Whether texts can be written; a NUL can, which another program may have written into the file."""
     try:
-        text.encode()
+        "".join(texts).encode()
     except UnicodeEncodeError:
         return False
     return True

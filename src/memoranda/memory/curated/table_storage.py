@@ -145,6 +145,7 @@ class TableLines:
     """The lines of one user's journal in a table."""
 
     def __init__(self, rows: UserRows) -> None:
+        self.place = ("curated_journal", rows.user_id)
         self._rows = rows
 
     def last(self, decode: Callable[[bytes], _Decoded | None]) -> _Decoded | None:

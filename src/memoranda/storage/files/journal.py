@@ -8,9 +8,10 @@ stored is the part of `JournalLines`. `check_journal` reports damage to the doct
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -33,11 +34,17 @@ class NumberedLine(Protocol):
 
 Line = TypeVar("Line", bound=NumberedLine)
 _Decoded = TypeVar("_Decoded")
+# What a process has decoded of the journals that it read last is kept; the others are decoded again.
+_JOURNALS_KEPT = 16
 _SEALED = re.compile(rb',"checksum":"(%s)"\}\Z' % CHECKSUM_PATTERN.encode())
 
 
 class JournalLines(Protocol):
     """Stores the lines of a journal, as bytes without line ends; changes need the lock of what it describes."""
+
+    @property
+    def place(self) -> Hashable:
+        """What tells this journal from others of the process."""
 
     def last(self, decode: Callable[[bytes], _Decoded | None]) -> _Decoded | None:
         """The newest line that `decode` can read."""
@@ -94,11 +101,11 @@ class Journal(Generic[Line]):
 
     def changes(self) -> Iterator[Line]:
         """Every change from the oldest to the newest, without void ones."""
-        return without_void(self.decode_lines({}).values())
-
-    def decode_lines(self, known: Mapping[bytes, Line]) -> dict[bytes, Line]:
-        """Every line that can be read by its bytes, oldest first; those in `known` are not decoded again."""
-        return {raw: line for raw in self._lines.read() if (line := known.get(raw) or self._decode(raw))}
+        kept = _decoded_lines(self._lines.place)
+        known = kept[0]
+        # Lines that were purged or forgotten meanwhile are not kept.
+        kept[0] = {raw: line for raw in self._lines.read() if (line := known.get(raw) or self._decode(raw))}
+        return without_void(kept[0].values())
 
     def damaged_lines(self) -> list[int]:
         """The numbers of lines that cannot be read or have changed on the disk, for the doctor."""
@@ -166,6 +173,12 @@ class Journal(Generic[Line]):
             return is_sealed(raw)
         # A person who edited the line removed the checksum. A damaged checksum has another name.
         return "checksum" not in record and (not self._fields or self._fields.issuperset(record))
+
+
+@lru_cache(_JOURNALS_KEPT)
+def _decoded_lines(place: Hashable) -> list[dict[bytes, Any]]:
+    """One mapping from each line of the journal at a place that was read last to what it says."""
+    return [{}]
 
 
 def with_checksum(line: bytes) -> bytes:

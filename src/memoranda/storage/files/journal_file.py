@@ -28,6 +28,7 @@ class LineFile:
     """The lines of a journal in one file."""
 
     def __init__(self, path: Path) -> None:
+        self.place = path
         self._path = path
         self._marker = JournalMarkerFile(path)
         # The newest line and the identity of the file it was read from.

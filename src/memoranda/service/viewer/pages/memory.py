@@ -9,7 +9,7 @@ from typing import Any
 
 from memoranda.errors import StorageError
 from memoranda.home.session_db import SessionDB
-from memoranda.memory.curated.change_history import confirm_entry
+from memoranda.memory.curated import change_history
 from memoranda.memory.curated.entry_scanner import ScannedEntry
 from memoranda.memory.curated.facts import NEVER, EntryFacts, Use
 from memoranda.memory.curated.journal import APPROVED, MemoryChange
@@ -38,7 +38,7 @@ from memoranda.service.viewer.memory_writes import (
     refusal_status,
 )
 from memoranda.service.viewer.page import Page, PageRequest, Reply, View
-from memoranda.service.viewer.pages.memory_history import ChangeRow, read_change, read_changes
+from memoranda.service.viewer.pages.memory_history import ChangeRow, read_change
 from memoranda.support.canonical_text import digest
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.origin import PERSON
@@ -130,7 +130,7 @@ class MemoryFile:
 
 def read_files(store: MemoryStore, counted: Target | None = None) -> tuple[MemoryFile, ...]:
     """All files as they are now; in `counted` also how often entries were of use, which takes a search for each."""
-    changes = read_changes(store)
+    changes = change_history.log(store)
     files = []
     for target in store.storage.targets():
         name, enabled = file_name(target), store.settings.enabled(target)
@@ -164,7 +164,7 @@ def find_conflict(store: MemoryStore, target: Target, seen_id: str, mine: str) -
     entries = {} if target == NOTES else {digest(entry.text): entry for entry in store.view(target).entries}
     texts: dict[str, str] = {}
     followed = seen_id
-    for change in read_changes(store, target):
+    for change in change_history.log(store, target):
         for edit in change.edits:
             if edit.before is not None:
                 texts[digest(edit.before)] = edit.before
@@ -244,7 +244,7 @@ def show_entry(request: PageRequest) -> View:
     entry = find_entry(store, target, entry_id)
     if entry is None:
         raise Problem(404, "not_found", "There is no such entry any more. It was changed or removed; see the history.")
-    origin = None if target == NOTES else _find_origins(read_changes(store), target).get(entry.text)
+    origin = None if target == NOTES else _find_origins(change_history.log(store), target).get(entry.text)
     view = _entry_view(request, target, entry_id, entry.text) | {
         "findings": entry.findings,
         "origin": origin,
@@ -280,7 +280,7 @@ def _change_entry(request: PageRequest, target: Target, handle: str, action: str
         to = request.form.get("to", "")
         return move_entry(store, target, handle, to if to == NOTES else read_target(to), PERSON)
     if action == "confirm":
-        found = confirm_entry(store, [read_target(target)], handle, PERSON)
+        found = change_history.confirm_entry(store, [read_target(target)], handle, PERSON)
         done = "Confirmed: the entry is still true, as of today."
         return found if isinstance(found, MemoryRefusal) else MemoryReceipt(target, store.path(target), done)
     operation: Operation = Remove(handle) if action == "remove" else Replace(handle, text, _read_until(request))

@@ -6,12 +6,12 @@ from itertools import zip_longest
 from typing import Any
 
 from memoranda.api.curate import curate
+from memoranda.memory.curated import change_history
 from memoranda.memory.curated.journal import MemoryChange
 from memoranda.memory.curated.settings import file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.service.viewer.memory_writes import MEMORY_PATH
 from memoranda.service.viewer.page import Page, PageRequest, Redirect, Reply, View, page_url
-from memoranda.service.viewer.pages.memory_history import read_changes
 from memoranda.service.viewer.text_diff import diff_words
 from memoranda.support.canonical_text import digest
 from memoranda.types import CuratedChange
@@ -81,7 +81,7 @@ TIDY = Page("memory-tidy", _TIDY_PATH, show_tidy, tidy)
 def show_day(request: PageRequest) -> View:
     """Memory at the end of a day, which is counted from the day of the first change."""
     store = request.memory.curated
-    changes = read_changes(store)
+    changes = change_history.log(store)
     today = datetime.now(UTC).date()
     days = _days_of(changes, today)
     first = days[0] if days else today
@@ -105,7 +105,7 @@ def _days_of(changes: Sequence[MemoryChange], today: date) -> list[date]:
 
 def _files_on(store: MemoryStore, days: list[date], day: date) -> list[dict[str, Any]]:
     """The entries of each file at the end of a day; None if damaged lines of the history make them unknown."""
-    numbers = [change.number for change, at in zip(read_changes(store), days, strict=True) if at <= day]
+    numbers = [change.number for change, at in zip(change_history.log(store), days, strict=True) if at <= day]
     files = []
     for target in store.storage.targets():
         texts = store.journal.entries_after(target, numbers[-1]) if numbers else []

@@ -4,10 +4,7 @@ Lines of the journal that a page has read before are not decoded again.
 """
 
 import re
-import threading
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 from memoranda.memory.curated import change_history
@@ -22,31 +19,14 @@ from memoranda.service.viewer.conversation_lists import find_recorded
 from memoranda.service.viewer.memory_writes import explain_refusal, finish_write, read_target, refusal_status
 from memoranda.service.viewer.page import Page, PageRequest, Redirect, Reply, View, page_url
 from memoranda.service.viewer.text_diff import DiffPart, diff_words
-from memoranda.storage.files.journal import undone_numbers, without_void
+from memoranda.storage.files.journal import undone_numbers
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.origin import PERSON
 
-# The journals of the users who looked at pages last; the others are decoded again.
-_MAX_JOURNALS = 16
-_lock = threading.Lock()
-_decoded: OrderedDict[Path, Mapping[bytes, MemoryChange]] = OrderedDict()
 PAGE_SIZE = 25
 _MAX_EDITS = 100
 _HANDLE = re.compile(r"entry:[0-9a-f]{8,64}")
 _PATH = "/memory/history"
-
-
-def read_changes(store: MemoryStore, target: Target | None = None) -> list[MemoryChange]:
-    """The changes to a memory directory, oldest first. Lines that were forgotten meanwhile are not kept either."""
-    with _lock:
-        known = _decoded.get(store.directory, {})
-    lines = store.journal.decode_lines(known)
-    with _lock:
-        _decoded[store.directory] = lines
-        _decoded.move_to_end(store.directory)
-        while len(_decoded) > _MAX_JOURNALS:
-            _decoded.popitem(last=False)
-    return [change for change in without_void(lines.values()) if target in (None, change.target)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +53,7 @@ def read_history(store: MemoryStore, target: Target | None = None, before: int =
 
     `older` is the number before which the next page begins, 0 on the last page.
     """
-    everything = read_changes(store)
+    everything = change_history.log(store)
     matching = [change for change in everything if target in (None, change.target)]
     earlier = [change for change in matching if not before or change.number < before]
     shown = earlier[-PAGE_SIZE:][::-1]
@@ -83,7 +63,7 @@ def read_history(store: MemoryStore, target: Target | None = None, before: int =
 
 def read_latest(store: MemoryStore, before: float, limit: int) -> list[tuple[float, ChangeRow]]:
     """The latest changes of entries before a time, the newest first, each with its time."""
-    everything = read_changes(store)
+    everything = change_history.log(store)
     found: list[tuple[float, MemoryChange]] = []
     for change in reversed(everything):
         at = seconds_of(change.at)
@@ -96,7 +76,7 @@ def read_latest(store: MemoryStore, before: float, limit: int) -> list[tuple[flo
 
 
 def read_change(store: MemoryStore, number: int) -> ChangeRow | None:
-    everything = read_changes(store)
+    everything = change_history.log(store)
     found = [change for change in everything if change.number == number]
     return _rows(store, everything, found)[0] if found else None
 
