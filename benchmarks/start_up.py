@@ -4,8 +4,8 @@
     python benchmarks/start_up.py "memory list" mcp  # two of them
     python benchmarks/start_up.py --home DIRECTORY   # over that home, in which `remember` saves something
 
-Each command is a separate process over a new home with a few notes and conversations. It runs once to cache its bytecode,
-and a second time under valgrind, whose count does not depend on what else the machine does. `mcp` ends after
+Each command is a separate process over a new home with a few notes and conversations. It runs once to cache its
+bytecode, and a second time under valgrind, whose count does not depend on what else the machine does. `mcp` ends after
 `tools/list`. Needs valgrind.
 """
 

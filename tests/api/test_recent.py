@@ -3,7 +3,9 @@
 import json
 import subprocess
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -109,3 +111,30 @@ def test_an_empty_home_has_nothing_recent(tmp_path: Path) -> None:
         assert memory.recent()["conversations"] == []
         assert memory.recent()["text"] == ""
         assert not memory.services.has_record
+
+
+def test_recall_answers_a_question_about_the_last_work(memory: memoranda.Memory, project: Path) -> None:
+    """Whose words match nothing that was said, so the search finds nothing; other questions get none of it."""
+    result = memory.recall("where were we?")
+    assert result.is_known
+    assert "Now write the test for it." in result.block()
+    assert len(result.block(400)) <= 400
+    assert "Oslo" not in memory.recall("where were we?", project=str(project)).block()
+    assert memory.recall("When does the ferry leave?").recent is None
+
+
+def test_a_question_about_a_time_gets_the_work_of_that_time(
+    memory: memoranda.Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However much was done since; nothing if nothing was done then."""
+    noon = datetime(2024, 3, 5, 12).timestamp()
+    monkeypatch.setattr("memoranda.api.recent.time", SimpleNamespace(time=lambda: noon + 86_400))
+    for number in range(31):
+        # The first was yesterday, the others are of today.
+        said = {"role": "user", "content": f"Start part {number}.", "timestamp": noon + 86_400 * bool(number) + number}
+        memory.sessions.create_session(f"part{number}", "cli", started_at=said["timestamp"])
+        memory.sessions.append_messages(f"part{number}", [said])
+    recent = memory.recall("what did we do yesterday?").recent
+    assert recent is not None
+    assert [each["asked"] for each in recent["conversations"]] == ["Start part 0."]
+    assert memory.recall("what did we do last year?").recent is None

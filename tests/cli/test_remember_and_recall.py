@@ -34,6 +34,15 @@ def _converse(home: Path, question: str, answer: str) -> None:
         turn.done(answer)
 
 
+def test_a_question_about_the_last_work_gets_the_last_conversation(person: Person) -> None:
+    """No word of it was said then; the answer for programs has it beside the search."""
+    _converse(person.home, "Move the deploy job to GitHub Actions.", "Moved; the token is next.")
+    assert "asked: Move the deploy job to GitHub Actions." in person.recalls("where were we?")
+    (work,) = person.knows("where were we?")["recent"]
+    assert work["ended"] == "Moved; the token is next."
+    assert person.knows("who moved the deploy job?")["recent"] == []
+
+
 def test_the_memory_of_the_project_is_asked_in_the_project(
     person: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,22 +6,24 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from memoranda.api.services import HomeServices
 from memoranda.api.session import Session
-from memoranda.errors import StorageError
+from memoranda.errors import SessionError, StorageError
 from memoranda.home.config import Config
 from memoranda.memory.curated.settings import ITEMS, NOTES, Target, file_name, is_project
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.safety.fence import Quote, build_memory_context_block, fenced_text, speaker_of
+from memoranda.search.continue_prompts import asks_what_was_done
 from memoranda.search.excerpts import entries_matching
 from memoranda.search.recall_log import GIVEN, NOTHING, QUESTION, PromptPlace
 from memoranda.support.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from memoranda.home.session_db import SessionDB
-    from memoranda.types import SearchAnswer
+    from memoranda.types import RecentAnswer, SearchAnswer
 
 _log = logging.getLogger(__name__)
 
 MAX_BLOCK_CHARS = 8_000
+_LAST_CONVERSATIONS = 3
 # The length of the fence itself, with the final newline.
 _FENCE_CHARS = len(build_memory_context_block("x"))
 
@@ -54,13 +56,16 @@ class RecallResult:
     """The answer of the search over past conversations."""
     skipped: tuple[str, ...] = ()
     """Which parts could not be read, and why."""
+    recent: "RecentAnswer | None" = None
+    """The last conversations, for a question about what was done."""
 
     @property
     def is_known(self) -> bool:
-        return bool(any(self.entries.values()) or self.recalled or self.search["results"])
+        return bool(any(self.entries.values()) or self.recalled or self.search["results"] or self.recent)
 
     def block(self, max_chars: int = MAX_BLOCK_CHARS) -> str:
-        """One fenced block for a prompt: the entries first, then the messages of each conversation; "" for nothing."""
+        """What a prompt gets: what was done last, and a block with entries and conversations; "" for nothing."""
+        latest = self.recent["text"] if self.recent and len(self.recent["text"]) <= max_chars else ""
         quotes = [Quote(file_name(target), entry) for target, entries in self.entries.items() for entry in entries]
         quotes += [Quote("external memory", self.recalled)] if self.recalled else []
         for hit in self.search["results"]:
@@ -68,7 +73,7 @@ class RecallResult:
             quotes += [Quote("title", hit["title"])] if hit["title"] else []
             messages = hit.get("messages") or [{"role": hit["matched_role"], "content": hit["snippet"]}]
             quotes += [Quote(speaker_of(each["role"], each.get("tool_name")), each["content"]) for each in messages]
-        return build_memory_context_block(quotes, max_chars=max_chars - _FENCE_CHARS)
+        return latest + build_memory_context_block(quotes, max_chars=max_chars - len(latest) - _FENCE_CHARS)
 
 
 def recall(
@@ -91,9 +96,23 @@ def recall(
         search: dict[str, Any] = _leave_out_unsure(memory.search(question, limit=limit, project=project))
     else:
         search = {"success": True, "mode": "discover", "results": [], "count": 0}
-    result = RecallResult(entries, recalled, search, skipped)
+    result = RecallResult(entries, recalled, search, skipped, last_work(memory, question, project))
     log_recall(memory, question, result, began, source=source, session_id=session_id)
     return result
+
+
+def last_work(memory: RecallableMemory, question: str, project: str | None) -> "RecentAnswer | None":
+    """The last conversations of the time that a question names, if it asks what was done and there are any."""
+    if not asks_what_was_done(question):
+        return None
+    from memoranda.api.recent import recent
+
+    try:
+        found = recent(memory.services, memory.user, project, _LAST_CONVERSATIONS, question)
+    except SessionError:
+        # It is about the project of this directory, and there is none: the search says so.
+        return None
+    return found if found["conversations"] else None
 
 
 def _leave_out_unsure(answer: "SearchAnswer") -> dict[str, Any]:
@@ -118,6 +137,7 @@ def log_recall(
     counts = ((len(entries), "entry", "entries"), (len(hits), "conversation", "conversations"))
     parts = [f"{count} {one if count == 1 else many}" for count, one, many in counts if count]
     parts += ["external memory"] if result.recalled else []
+    parts += ["the last conversations"] if result.recent else []
     services.recall_log(memory.user).add(
         PromptPlace(QUESTION, services.stored_name(source), services.stored_name(session_id) if session_id else ""),
         question,

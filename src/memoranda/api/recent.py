@@ -16,13 +16,20 @@ from memoranda.support.projects import project_of, projects_named
 from memoranda.types import RecentAnswer
 
 
-def recent(services: HomeServices, user: str | None, project: str | None, limit: int) -> RecentAnswer:
-    """The last conversations of a project, or of all without one; raises SessionError for "this" outside of any."""
+def recent(
+    services: HomeServices, user: str | None, project: str | None, limit: int, question: str = ""
+) -> RecentAnswer:
+    """The last conversations of a project, or of all without one; raises SessionError for "this" outside of any.
+
+    With a question only those of the time that it names.
+    """
     if project is not None and project.strip().lower() == "this":
         project = project_of(os.getcwd())
         if project is None:
             raise SessionError(NOWHERE)
-    found = _find(services, user, project, limit=limit)
+    ranges = time_ranges(question, time.time())
+    found = _find(services, user, project, limit=limit, ranges=ranges)
+    found = [each for each in found if not ranges or any(start <= each.last_active <= end for start, end in ranges)]
     return {
         "conversations": [{**asdict(each), "open_tasks": list(each.open_tasks)} for each in found],  # type: ignore[typeddict-item]
         "text": recent_block(found),

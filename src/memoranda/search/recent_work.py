@@ -63,20 +63,24 @@ def recent_conversations(
     """The last conversations in which something was asked, newest first.
 
     `without` says which sessions the model has in its context. If any was active in one of the `ranges` ("yesterday"),
-    only those are returned.
+    only those of the latest such range are returned.
     """
-    rows = store.listing.list_sessions_rich(
-        exclude_sources=excluded_sources,
-        projects=projects,
-        # Some are left out below.
-        limit=4 * limit + 4,
-        order_by_last_active=True,
-        min_message_count=1,
-    )
-    described = describe_work(store, [row for row in rows if not without(row["id"])], resume)
-    found = [each for each in described if each is not None]
-    dated = [each for each in found if any(start <= each.last_active < end for start, end in ranges)]
-    return (dated or found)[:limit]
+    times: list[tuple[float, float] | tuple[None, None]] = [*sorted(ranges, reverse=True), (None, None)]
+    for since, until in times:
+        rows = store.listing.list_sessions_rich(
+            exclude_sources=excluded_sources,
+            projects=projects,
+            # Some are left out below.
+            limit=4 * limit + 4,
+            order_by_last_active=True,
+            min_message_count=1,
+            since=since,
+            until=until,
+        )
+        described = describe_work(store, [row for row in rows if not without(row["id"])], resume)
+        if found := [each for each in described if each is not None]:
+            return found[:limit]
+    return []
 
 
 def describe_work(

@@ -7,10 +7,11 @@ import click
 
 from memoranda.api.memory import Memory, open_memory
 from memoranda.api.project_memory import find_target
-from memoranda.api.recall import MAX_BLOCK_CHARS, RecallResult, ask_provider, log_recall, related_entries
+from memoranda.api.recall import MAX_BLOCK_CHARS, RecallResult, ask_provider, last_work, log_recall, related_entries
 from memoranda.cli.context import Invocation, memory_options, printable
 from memoranda.cli.filter_options import current_project, project_option
 from memoranda.cli.open_home import open_home
+from memoranda.cli.retrieval.recent import describe_work
 from memoranda.cli.retrieval.search import add_resume_commands, format_search_answer, query_of
 from memoranda.cli.terminal_text import bold
 from memoranda.errors import SessionError
@@ -60,7 +61,8 @@ def print_result(invocation: Invocation, result: RecallResult, fenced: bool, cha
         invocation.fail(result.search["error"], result.search)
     if invocation.as_json:
         data = {"success": True, "known": result.is_known, "noted": result.entries, "recalled": result.recalled}
-        invocation.respond("", data | {"search": result.search})
+        recent = result.recent["conversations"] if result.recent else []
+        invocation.respond("", data | {"search": result.search, "recent": recent})
     elif fenced:
         block = result.block(chars)
         click.echo(block, nl=bool(block))
@@ -85,7 +87,7 @@ def _ask(
         tool = SessionSearchTool(lambda: db, memory.config.recall, current_project=current_project)
         answer = tool.call({"query": question, "limit": limit, "project": project})
         add_resume_commands(answer, db)
-        result = RecallResult(entries, recalled, answer)
+        result = RecallResult(entries, recalled, answer, recent=last_work(memory, question, project))
         if is_for_prompt and answer["success"]:
             log_recall(memory, question, result, began, source="cli")
     return result
@@ -103,7 +105,8 @@ def _find_project(memory: Memory, name: str | None) -> str | None:
 
 
 def _format_for_person(result: RecallResult) -> str:
-    sections = [_format_section(file_name(target), entries) for target, entries in result.entries.items() if entries]
+    sections = [describe_work(work) for work in result.recent["conversations"]] if result.recent else []
+    sections += [_format_section(file_name(target), entries) for target, entries in result.entries.items() if entries]
     if result.recalled:
         sections.append(_format_section("External memory", result.recalled.split("\n")))
     if result.search["results"]:

@@ -2,7 +2,7 @@
 
 import shutil
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from unicodedata import east_asian_width
 
@@ -36,6 +36,7 @@ from memoranda.search.request import MAX_LISTED, search_pages
 from memoranda.search.tool import SessionSearchTool
 from memoranda.support.projects import project_name
 from memoranda.support.tool import InvalidArgumentsError, tool_refusal
+from memoranda.types import RecentWork
 
 _EPILOG = """\b
 Examples:
@@ -103,8 +104,11 @@ def command(
         add_resume_commands(answer, db)
         others = describe_known_projects(db) if answer.get("message") == NO_PROJECT else ""
         # Its words match nothing that was said then. With filters or an order, it is searched for like any other query.
-        is_about_last = asks_what_was_done(query) and not any(options.values())
-        latest = memory.recent(limit=1)["conversations"] if is_about_last else []
+        latest: Sequence[RecentWork] = ()
+        if asks_what_was_done(query) and not any(options.values()):
+            from memoranda.api.recent import recent  # noqa: PLC0415
+
+            latest = recent(memory.services, memory.user, None, 1, query)["conversations"]
     if not answer["success"]:
         invocation.fail(answer["error"], answer)
     if invocation.as_json:
