@@ -168,7 +168,7 @@ def related_entries(memory: RecallableMemory, question: str) -> tuple[dict[Targe
         from memoranda.search.item_evidence import find_items
 
         for item in find_items(memory.sessions.search_items, question):
-            if item.answers(question):
+            if item.answers(question) and not item.is_replaced:
                 entries.setdefault(NOTES if item.kind == "note" else ITEMS, []).append(item.shown)
     return entries, tuple(skipped)
 

@@ -373,6 +373,7 @@ def _find_items(db: SearchableStore, request: SearchRequest) -> JsonObject:
             "noted": note.written[:10],
             "beside": file_name(note.owner),
             **({"until": note.until} if note.until else {}),
+            **({"replaced": note.at[:10]} if note.replaced else {}),
         }
         for found in notes
         if found.answers(request.query) and (note := found.note) is not None

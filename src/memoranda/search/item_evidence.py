@@ -37,6 +37,11 @@ class ItemEvidence(NamedTuple):
         return "item" if self.note is None else "note"
 
     @property
+    def is_replaced(self) -> bool:
+        """Whether it is a note that says what another entry says otherwise, or again, since."""
+        return self.note is not None and self.note.replaced
+
+    @property
     def day(self) -> str:
         """The day of the last change."""
         return datetime.fromtimestamp(self.item.updated_at, UTC).date().isoformat()

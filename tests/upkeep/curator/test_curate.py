@@ -64,6 +64,22 @@ def test_what_leaves_the_prompt_is_in_notes(memory: memoranda.Memory) -> None:
     assert (last.actor, [edit.before for edit in last.edits if edit.after is None]) == ("curator", [OLD])
 
 
+def test_a_statement_that_was_replaced_is_history(tmp_path: Path) -> None:
+    """Nothing shows it beside the newer one but a search, which says so; an undo makes it an entry like others."""
+    with memoranda.open(tmp_path) as memory:
+        memory.remember("The API of billing listens on port 8080.")
+        memory.remember("The API of billing now listens on port 9090.")
+        memory.curate(apply=True)
+        question = "Which port does the API of billing listen on?"
+        assert "9090" in memory.recall(question).block()
+        assert "8080" not in memory.recall(question).block()
+        (note,) = memory.search(question)["notes"]
+        assert (note["text"], "replaced" in note) == ("The API of billing listens on port 8080.", True)
+        change_history.undo(memory.curated, None, PERSON)
+        assert "8080" in memory.recall(question).block()
+        assert _notes(memory) == []
+
+
 def test_the_memory_of_a_project_is_curated_too(memory: memoranda.Memory) -> None:
     """By itself: an entry of one project says nothing about another."""
     one, two = "project:github.com/acme/one", "project:github.com/acme/two"

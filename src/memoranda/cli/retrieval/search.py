@@ -248,6 +248,7 @@ def _format_item(found: Mapping[str, Any]) -> list[str]:
     """Formats a note or an item of a program: where it is, and its text."""
     named = "/".join((*found.get("namespace", ()), found.get("key", "")))
     place = f"note beside {found['beside']}, {found['noted']}" if "noted" in found else f"item {named}"
+    place += f", replaced {found['replaced']}" if "replaced" in found else ""
     return [dim(terminal_line(place)), f"   {terminal_line(found['text'])}", ""]
 
 

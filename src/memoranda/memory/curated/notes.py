@@ -25,7 +25,8 @@ _MAX_LISTED = 10_000
 class Note:
     """A note: its text, the target that it belongs to, when it was noted, by whom and in which conversation.
 
-    `facts` is what was known about the entry that it was before, if it was one (`EntryFacts.history`).
+    `facts` is what was known about the entry that it was before, if it was one (`EntryFacts.history`). `replaced` says
+    that another entry then said something else in its place, or the same: the note is only the history of that one.
     """
 
     text: str
@@ -35,6 +36,7 @@ class Note:
     session: str = ""
     until: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
+    replaced: bool = False
 
     @property
     def written(self) -> str:
@@ -49,8 +51,9 @@ class Note:
 
     @property
     def shown(self) -> str:
-        """The text with its date and origin, as evidence; one whose last day is over says so."""
+        """The text with its date and origin, as evidence; one whose last day is over, or that was replaced, says so."""
         over = f", true until {self.until}" if is_past(self.until) else ""
+        over += f", replaced {self.at[:10]}" if self.replaced else ""
         return f"{self.text} [noted {self.written[:10]}, beside {file_name(self.owner)}{over}]"
 
     def as_entry(self) -> EntryFacts:
@@ -67,15 +70,25 @@ class Notes:
         self._items = items
         self._has_record = has_record
 
-    def add(self, text: str, owner: Target, origin: Origin, until: str = "", entry: EntryFacts | None = None) -> bool:
+    def add(
+        self,
+        text: str,
+        owner: Target,
+        origin: Origin,
+        until: str = "",
+        entry: EntryFacts | None = None,
+        *,
+        replaced: bool = False,
+    ) -> bool:
         """Store a note durably; False if there was one already: the same text of the same target is one note.
 
-        `entry` is the entry that becomes the note; the note keeps its facts.
+        `entry` is the entry that becomes the note; the note keeps its facts. `replaced`: another entry replaced it.
         """
         value: dict[str, Any] = {"text": text, "from": owner, "at": utc_timestamp()}
         value |= {"actor": origin.actor, "session": origin.session}
         until = until or (entry.until if entry else "")
         value |= ({"until": until} if until else {}) | ({"facts": entry.history} if entry else {})
+        value |= {"replaced": True} if replaced else {}
         items, place = self._items(), ((NOTES_NAMESPACE, owner), _key(text))
         is_new = items.get(*place) is None
         items.put(*place, value, index=["text"])
@@ -104,7 +117,7 @@ def read_note(namespace: Sequence[str], value: Any) -> Note | None:
     fields = {name: str(value.get(name, "")) for name in ("at", "actor", "session", "until")}
     facts = value.get("facts")
     known = {name: str(fact) for name, fact in facts.items()} if isinstance(facts, Mapping) else {}
-    return Note(value["text"], namespace[1], **fields, facts=known)
+    return Note(value["text"], namespace[1], **fields, facts=known, replaced=value.get("replaced") is True)
 
 
 def _key(text: str) -> str:

@@ -104,10 +104,11 @@ class Curator:
         return _TargetPlan(target, view.fingerprint, changes)
 
     def _latest_notes(self) -> list[EntryFacts]:
-        """The latest notes that may be shown, as entries that are as old as the month in which uses are counted."""
+        """The latest notes that may come back, as entries that are as old as the month in which uses are counted."""
         notes, month = self.store.notes, time.time() - _MONTH
         latest = notes.all()[:_MAX_NOTES] if notes is not None else []
-        shown = [note for note in latest if self.store.visible_text(note.owner, note.text) == note.text]
+        known = [note for note in latest if not note.replaced]
+        shown = [note for note in known if self.store.visible_text(note.owner, note.text) == note.text]
         return [replace(note.as_entry(), written=max(seconds_of(note.at) or 0.0, month)) for note in shown]
 
     def _remove_stray_notes(self) -> None:
@@ -146,6 +147,7 @@ def _request(planned: _TargetPlan) -> WriteRequest:
         restores=frozenset(text for change in changes for text in change.after if text in change.before),
         note=f"curated: {rules}; what left is in notes",
         to_notes={text: target for change in changes for text in change.leaves},
+        replaced=frozenset(text for change in changes if change.after for text in change.leaves),
         from_notes={text: target for change in changes for text in change.comes_back},
     )
 
