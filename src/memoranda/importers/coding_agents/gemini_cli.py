@@ -316,7 +316,7 @@ class _Recording:
     def __init__(self, item: ImportItem, known: dict[str, Any]) -> None:
         self._item = item
         self.known = known
-        self._yielded: ImportedConversation | None = None
+        self._yielded: dict[str, Any] | None = None
 
     def record_events(self, record: dict[str, Any], line: int | None) -> Iterator[ReadEvent]:
         """Yield the events of a record; the conversation precedes its first message, and follows a new title."""
@@ -332,8 +332,11 @@ class _Recording:
 
     def _conversation(self) -> Iterator[ImportedConversation]:
         known, file = self.known, self._item.file
+        if known == self._yielded:
+            return
+        self._yielded = known
         is_agent = known.get("kind") == "subagent" or self._item.label == "sub-agent"
-        conversation = ImportedConversation(
+        yield ImportedConversation(
             known.get("id") or file.stem,
             known.get("title"),
             known.get("model"),
@@ -342,9 +345,6 @@ class _Recording:
             file.parent.name if is_agent and file.parent.name != "chats" else None,
             "delegation" if is_agent and file.parent.name != "chats" else None,
         )
-        if conversation != self._yielded:
-            self._yielded = conversation
-            yield conversation
 
 
 def _is_recording(file: Path) -> bool:
