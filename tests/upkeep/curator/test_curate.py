@@ -64,6 +64,13 @@ def test_what_leaves_the_prompt_is_in_notes(memory: memoranda.Memory) -> None:
     assert (last.actor, [edit.before for edit in last.edits if edit.after is None]) == ("curator", [OLD])
 
 
+def test_what_was_confirmed_later_stays(memory: memoranda.Memory) -> None:
+    """An older entry that a person says is still true is the newer statement."""
+    change_history.confirm_entry(memory.curated, ["memory"], OLD, PERSON)
+    memory.curate(apply=True)
+    assert memory.entries() == (OLD, OTHER)
+
+
 def test_a_statement_that_was_replaced_is_history(tmp_path: Path) -> None:
     """Nothing shows it beside the newer one but a search, which says so; an undo makes it an entry like others."""
     with memoranda.open(tmp_path) as memory:

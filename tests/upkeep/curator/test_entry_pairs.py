@@ -93,6 +93,31 @@ def test_a_value_for_one_place_leaves_that_of_another() -> None:
 @pytest.mark.parametrize(
     ("older", "newer"),
     [
+        ("Anna lives in Hamburg", "Bob moved to Berlin"),
+        ("My sister lives in Hamburg", "I moved to Berlin"),
+        ("The office is in Hamburg", "The warehouse moved to Berlin"),
+        ("Lives in Hamburg with Anna", "Anna moved to Berlin"),
+        ("Tom lives in Paris", "Tom moved the tests to Berlin"),
+        ("We use Redis for the queue", "Team heron no longer uses Redis"),
+        ("We use Redis", "We no longer use Redis for sessions"),
+        ("My email is a@x.org", "My email is also b@y.org"),
+        ("Anna lives in Hamburg and works at Siemens", "Anna moved to Berlin"),
+    ],
+)
+def test_what_is_about_another_or_a_part_replaces_nothing(older: str, newer: str) -> None:
+    """Someone else, another thing that moved, a part of the use, one more value, or one of two facts in an entry."""
+    assert relation_of(older, newer) is None
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("Lives in Hamburg", "Moved to Berlin"),
+        ("Anna lives in Hamburg", "Anna moved to Berlin"),
+        ("The office is in Hamburg", "The office moved to Berlin"),
+        ("Tickets are in Jira", "We moved tickets to Linear"),
+        ("The shop runs on Node 18", "The shop moved from Node 18 to Node 22"),
+        ("We use Redis", "We no longer use Redis"),
         ("The API runs on Python 3.9.", "The API moved to Python 3.12."),
         ("The shop runs on Node 18.", "The shop switched from Node 18 to Node 22."),
     ],

@@ -18,6 +18,7 @@ from memoranda.upkeep.curator.pair_features import (
     WEIGHT_OF_NAME,
     align,
     features,
+    is_about_another,
     is_turned,
     normal,
     weight_of_other_words,
@@ -81,7 +82,7 @@ def relation_of(older: str, newer: str) -> Relation | None:
         says_now = found["more now"] > 0 and not found["more also"]
         if says_now and found["old rest"] == found["new rest"] and 0 < differing <= WEIGHT_OF_NAME:
             limit = _MAY_HOLD_BUT_NOW
-        return "superseded" if alike < limit else None
+        return "superseded" if alike < limit and not is_about_another(aligned) else None
     if alike > _MAY_HOLD_IF_NOTHING_IS_LOST:
         return None
     lost, added = _loses(older, newer), _loses(newer, older)

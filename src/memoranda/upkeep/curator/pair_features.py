@@ -6,7 +6,7 @@ addition; where it stands says which. `relations.txt` was learned from these fea
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import lru_cache
 from itertools import combinations
 from operator import and_
@@ -52,6 +52,18 @@ NO_LONGER = re.compile(
     r"|ne .{0,60}\bplus|n['’]\w+ plus|ya no)\b|不再",
     _I,
 )
+_VERB = re.compile(
+    r"\b(?:is|are|was|were|has|have|had|lives?|lived|moved|works?|worked|switched|migrated|changed|left|joined|uses?|used"
+    r"|runs?|listens?|prefers?|likes?|stays?|got|became|took|starts?|wants?|needs?|owns?|speaks?|plays?"
+    r"|costs?)\b",
+    _I,
+)
+_MAX_SUBJECT_WORDS = 4
+_ONESELF = frozenset({"user", "project", "team", "repo", "repository", "company"})
+_MOVED_THING = re.compile(r"\bmoved (?!(?:in|out|over|back|away|from|house|home)\b)(?P<thing>\w[\w ]*?) to\b", _I)
+_BESIDE = re.compile(r"\b(?:also|as well|auch|aussi|también)\b", _I)
+_JOINT = re.compile(r"[;,] |\b(?:and|und|et|y)\b", _I)
+_ONLY_FOR = re.compile(r"\bno longer\b[^,;.]*? (?:for|during|when|with) (?P<part>\w[\w ]*)", _I)
 _INSTEAD_OF = re.compile(
     r"\b(?:not|without|instead of|rather than|forget|replac\w+|from|in place of|statt|anstatt|anstelle von|ersetzt"
     r"|von|de|au lieu d[e']|en lugar de|en vez de)\s|代替|从|から",
@@ -218,6 +230,10 @@ def align(older: str, newer: str) -> Alignment:
 def is_turned(aligned: Alignment) -> bool:
     """Whether one word turns what the same words say: "only Ana may", "must not", "at most", coffee instead of tea."""
     older, newer, old, new, partners = aligned
+    matched = [(old[one], new[two]) for one, (two, _) in partners.items()]
+    if any(one.kind == other.kind == "name" and not _are_forms(one, other) for one, other in matched):
+        # Hamburg is as close to Berlin as a synonym.
+        return True
     if not aligned.has_same_words:
         return False
     if any({_role(older, old[one]), _role(newer, new[two])} in _OPPOSED_ROLES for one, (two, _) in partners.items()):
@@ -235,6 +251,54 @@ def is_turned(aligned: Alignment) -> bool:
         _are_opposed([bool(small.search(older)) for small in line], [bool(small.search(newer)) for small in line])
         for line in _OPPOSED
     )
+
+
+def is_about_another(aligned: Alignment) -> bool:
+    """Whether the newer entry is about someone or something else, or about a part only: "Anna lives", "Bob moved".
+
+    What stands before the verb says whose a statement is, unless the same is said in another order.
+    """
+    older, newer, old, new, partners = aligned
+    same_old = {one for one, (two, _) in partners.items() if _are_forms(old[one], new[two])}
+    same_new = {partners[one][0] for one in same_old}
+    subject_old, subject_new = _subject(older, old), _subject(newer, new)
+    if subject_old is not None and subject_new is not None and not subject_old & same_old:
+        shares_words = any(weight(old[one]) >= _WEIGHT_OF_WORD for one in same_old)
+        is_of_other = subject_new and not subject_old and not subject_new & same_new and NO_LONGER.search(newer)
+        if is_of_other or ((subject_old or subject_new) and not shares_words):
+            return True
+    moved = _MOVED_THING.search(newer)
+    if moved and not _says(new, same_new, moved.span("thing")):
+        return True
+    part = _ONLY_FOR.search(newer)
+    if _BESIDE.search(newer) or (part and not _says(new, same_new, part.span("part"))):
+        return True
+    said = [[place for place, word in enumerate(old) if start <= word.at < end] for start, end in _parts(older)]
+    return any(len(part) > 1 and not any(place in partners for place in part) for part in said)
+
+
+def _parts(text: str) -> Iterable[tuple[int, int]]:
+    """Where the statements of an entry stand that are joined by "and" or a comma."""
+    ends = [0, *(place for joint in _JOINT.finditer(text) for place in joint.span()), len(text)]
+    return zip(ends[::2], ends[1::2], strict=True)
+
+
+def _subject(text: str, words: Sequence[Word]) -> set[int] | None:
+    """The places of the words before the verb, without those that mean the user or the project; None without a verb."""
+    verb = _VERB.search(text)
+    if not verb or len(text[: verb.start()].split()) > _MAX_SUBJECT_WORDS:
+        return None
+    return {
+        place
+        for place, word in enumerate(words)
+        if word.at < verb.start() and weight(word) >= _WEIGHT_OF_WORD and word.key not in _ONESELF
+    }
+
+
+def _says(words: Sequence[Word], same: Set[int], span: tuple[int, int]) -> bool:
+    """Whether the words of a part of the text are in the other entry, too, or say nothing of their own."""
+    inside = [place for place, word in enumerate(words) if span[0] <= word.at < span[1]]
+    return all(place in same or weight(words[place]) < _WEIGHT_OF_WORD for place in inside)
 
 
 def weight_of_other_words(aligned: Alignment) -> float:

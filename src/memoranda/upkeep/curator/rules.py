@@ -109,8 +109,8 @@ def _expired(target: CuratedTarget, facts: Sequence[EntryFacts]) -> Iterator[Cur
 
 
 def _pairs(target: CuratedTarget, facts: Sequence[EntryFacts]) -> Iterator[CuratorChange]:
-    """The newer of two entries wins; of one that contains the other, the longer stays."""
-    ordered = sorted(facts, key=lambda each: each.written)
+    """The entry that was written or confirmed later wins; of one that contains the other, the longer stays."""
+    ordered = sorted(facts, key=lambda each: each.checked_at)
     texts = [each.entry.text for each in ordered]
     for older, newer, relation in find_pairs(texts):
         pair = (texts[older], texts[newer])
