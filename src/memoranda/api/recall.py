@@ -8,6 +8,7 @@ from memoranda.api.services import HomeServices
 from memoranda.api.session import Session
 from memoranda.errors import SessionError, StorageError
 from memoranda.home.config import Config
+from memoranda.memory.curated.memory_file import handle
 from memoranda.memory.curated.settings import ITEMS, NOTES, Target, file_name, is_project
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.safety.fence import Quote, build_memory_context_block, fenced_text, speaker_of
@@ -154,10 +155,13 @@ def log_recall(
 def related_entries(memory: RecallableMemory, question: str) -> tuple[dict[Target, list[str]], tuple[str, ...]]:
     """The curated entries, notes and items that share words with a question, and which files could not be read."""
     entries: dict[Target, list[str]] = {}
+    by_handle: dict[str, tuple[Target, str]] = {}
     skipped: list[str] = []
     for target in memory.curated.targets():
         try:
-            found = entries_matching(question, memory.curated.valid_entries(target))
+            valid = memory.curated.valid_entries(target)
+            by_handle |= {handle(text): (target, text) for text in valid}
+            found = entries_matching(question, valid)
             if found or not is_project(target):
                 entries[target] = found
         except StorageError as error:
@@ -168,8 +172,15 @@ def related_entries(memory: RecallableMemory, question: str) -> tuple[dict[Targe
         from memoranda.search.item_evidence import find_items
 
         for item in find_items(memory.sessions.search_items, question):
-            if item.answers(question) and not item.is_replaced:
-                entries.setdefault(NOTES if item.kind == "note" else ITEMS, []).append(item.shown)
+            owner = item.note.owner if item.note else ""
+            if not item.answers(question) or (is_project(owner) and owner not in memory.curated.targets()):
+                continue
+            target, text = NOTES if item.kind == "note" else ITEMS, item.shown
+            if item.replaced:
+                # What came in its place answers instead, if it is still there.
+                target, text = by_handle.get(item.replaced, (target, ""))
+            if text and text not in entries.get(target, ()):
+                entries.setdefault(target, []).append(text)
     return entries, tuple(skipped)
 
 

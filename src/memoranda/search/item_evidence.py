@@ -37,9 +37,9 @@ class ItemEvidence(NamedTuple):
         return "item" if self.note is None else "note"
 
     @property
-    def is_replaced(self) -> bool:
-        """Whether it is a note that says what another entry says otherwise, or again, since."""
-        return self.note is not None and self.note.replaced
+    def replaced(self) -> str:
+        """The handle of the entry that says since then what this note said, or something else in its place."""
+        return self.note.replaced if self.note is not None else ""
 
     @property
     def day(self) -> str:

@@ -43,6 +43,6 @@ def test_a_prompt_that_needs_a_note_gets_it_and_no_other_does(tmp_path: Path) ->
         assert _NOTE in text and "noted 20" in text and "beside MEMORY.md" in text
         assert reason == "1 note cleared the floor"
         assert _NOTE in recall(memory, asked)
-        memory.curated.notes.add(_NOTE, "memory", PERSON, replaced=True)  # type: ignore[union-attr]
+        memory.curated.notes.add(_NOTE, "memory", PERSON, replaced="entry:ab12")  # type: ignore[union-attr]
         assert _answer(memory, asked)[0] == ""
         assert [prompt for prompt in _UNRELATED if "Globex" in _answer(memory, prompt)[0]] == []

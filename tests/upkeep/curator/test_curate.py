@@ -71,6 +71,17 @@ def test_what_was_confirmed_later_stays(memory: memoranda.Memory) -> None:
     assert memory.entries() == (OLD, OTHER)
 
 
+def test_a_replaced_statement_leads_to_what_replaced_it(tmp_path: Path) -> None:
+    """Which may have none of the words of a question."""
+    with memoranda.open(tmp_path) as memory:
+        memory.remember("Lives in Hamburg.")
+        memory.remember("Moved to Berlin.")
+        memory.curate(apply=True)
+        assert memory.recall("where do I live?").entries == {"memory": ["Moved to Berlin."], "user": []}
+        memory.curated.remove("memory", "Berlin", PERSON)
+        assert not memory.recall("where do I live?").is_known
+
+
 def test_a_statement_that_was_replaced_is_history(tmp_path: Path) -> None:
     """Nothing shows it beside the newer one but a search, which says so; an undo makes it an entry like others."""
     with memoranda.open(tmp_path) as memory:

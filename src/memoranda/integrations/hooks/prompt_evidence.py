@@ -184,7 +184,7 @@ def find_evidence_in(
 
 def _relevant_items(store: EvidenceStore, judged: PromptRelevance, prompt: str) -> "list[ItemEvidence]":
     """The notes and items that clear the floor of conversations, without notes that an entry replaced."""
-    found = [item for item in store.find_items(remove_operators(prompt)) if not item.is_replaced]
+    found = [item for item in store.find_items(remove_operators(prompt)) if not item.replaced]
     following = [item.score for item in found[1:]] + [0.0]
     return [
         item

@@ -25,8 +25,8 @@ _MAX_LISTED = 10_000
 class Note:
     """A note: its text, the target that it belongs to, when it was noted, by whom and in which conversation.
 
-    `facts` is what was known about the entry that it was before, if it was one (`EntryFacts.history`). `replaced` says
-    that another entry then said something else in its place, or the same: the note is only the history of that one.
+    `facts` is what was known about the entry that it was before, if it was one (`EntryFacts.history`). `replaced`
+    is the handle of the entry that said something else in its place, or the same: the note is only its history.
     """
 
     text: str
@@ -36,7 +36,7 @@ class Note:
     session: str = ""
     until: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
-    replaced: bool = False
+    replaced: str = ""
 
     @property
     def written(self) -> str:
@@ -77,18 +77,18 @@ class Notes:
         origin: Origin,
         until: str = "",
         entry: EntryFacts | None = None,
-        *,
-        replaced: bool = False,
+        replaced: str = "",
     ) -> bool:
         """Store a note durably; False if there was one already: the same text of the same target is one note.
 
-        `entry` is the entry that becomes the note; the note keeps its facts. `replaced`: another entry replaced it.
+        `entry` is the entry that becomes the note; the note keeps its facts. `replaced` is the handle of the entry that
+        replaced it.
         """
         value: dict[str, Any] = {"text": text, "from": owner, "at": utc_timestamp()}
         value |= {"actor": origin.actor, "session": origin.session}
         until = until or (entry.until if entry else "")
         value |= ({"until": until} if until else {}) | ({"facts": entry.history} if entry else {})
-        value |= {"replaced": True} if replaced else {}
+        value |= {"replaced": replaced} if replaced else {}
         items, place = self._items(), ((NOTES_NAMESPACE, owner), _key(text))
         is_new = items.get(*place) is None
         items.put(*place, value, index=["text"])
@@ -114,10 +114,10 @@ def read_note(namespace: Sequence[str], value: Any) -> Note | None:
         return None
     if len(namespace) != 2 or namespace[0] != NOTES_NAMESPACE or not is_target(namespace[1]):
         return None
-    fields = {name: str(value.get(name, "")) for name in ("at", "actor", "session", "until")}
+    fields = {name: str(value.get(name, "")) for name in ("at", "actor", "session", "until", "replaced")}
     facts = value.get("facts")
     known = {name: str(fact) for name, fact in facts.items()} if isinstance(facts, Mapping) else {}
-    return Note(value["text"], namespace[1], **fields, facts=known, replaced=value.get("replaced") is True)
+    return Note(value["text"], namespace[1], **fields, facts=known)
 
 
 def _key(text: str) -> str:

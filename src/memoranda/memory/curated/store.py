@@ -304,7 +304,7 @@ class MemoryStore:
             assert self.notes is not None
             facts = {each.entry.text: each for each in (self.facts(request.target) if request.to_notes else ())}
             for text, owner in request.to_notes.items():
-                replaced = text in request.replaced
+                replaced = request.replaced.get(text, "")
                 if self.notes.add(text, owner, request.origin, entry=facts.get(text), replaced=replaced):
                     new.append((text, owner))
         return new

@@ -58,7 +58,7 @@ class WriteRequest:
     before: an undo restores it although the scanner or the limit would refuse it today (blocked text stays hidden).
     `until` is the last day of texts that have one, `facts` what is known about texts that come from elsewhere.
     `to_notes` are entries that become notes, `from_notes` notes that become entries, with the target that the note
-    belongs to; the store changes the notes. `replaced` are those of `to_notes` that another entry replaces.
+    belongs to; the store changes the notes. `replaced` has the handles of the entries that replace some of `to_notes`.
     """
 
     target: Target
@@ -76,7 +76,7 @@ class WriteRequest:
     facts: Mapping[str, dict[str, str]] = field(default_factory=dict)
     to_notes: Mapping[str, Target] = field(default_factory=dict)
     from_notes: Mapping[str, Target] = field(default_factory=dict)
-    replaced: frozenset[str] = frozenset()
+    replaced: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from memoranda.memory.curated.facts import EntryFacts, Use, seconds_of
 from memoranda.memory.curated.journal import next_change
+from memoranda.memory.curated.memory_file import handle
 from memoranda.memory.curated.operations import EntryEdit, EntryPlan, MemoryRefusal, apply_edit
 from memoranda.memory.curated.settings import Target, file_name, is_project, project_in
 from memoranda.memory.curated.store import MemoryStore
@@ -147,7 +148,7 @@ def _request(planned: _TargetPlan) -> WriteRequest:
         restores=frozenset(text for change in changes for text in change.after if text in change.before),
         note=f"curated: {rules}; what left is in notes",
         to_notes={text: target for change in changes for text in change.leaves},
-        replaced=frozenset(text for change in changes if change.after for text in change.leaves),
+        replaced={text: handle(change.after[0]) for change in changes if change.after for text in change.leaves},
         from_notes={text: target for change in changes for text in change.comes_back},
     )
 
