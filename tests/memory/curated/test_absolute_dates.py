@@ -99,6 +99,93 @@ def test_what_happened_once_gets_its_date_beside_words_of_habits_and_things(text
 @pytest.mark.parametrize(
     "text",
     [
+        "Access tokens expire in 30 days",
+        "Invoices are due in 14 days",
+        "Note: all passwords expire in 90 days",
+        "The shop is closed on Sunday",
+        "The shop isn't closed on Sunday",
+        "We're closed on Sunday",
+        "Closed on Sunday",
+        "Salaries are paid on Friday",
+        "The garbage is collected on Tuesday",
+        "Geschlossen am Sonntag",
+        "Der Laden ist am Sonntag geschlossen",
+        "Default range is last month.",
+        "The dashboard defaults to yesterday.",
+        "Tests run on yesterday's snapshot.",
+        "Prometheus scrapes today's metrics.",
+    ],
+)
+def test_a_standing_rule_stays(text: str) -> None:
+    """What plural things do, a passive in the present and a default are so each time."""
+    assert absolute_dates(text, WRITTEN) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("The contract ends in three weeks.", "2026-12-09"),
+        ("My passport expires in 30 days", "2026-12-18"),
+        ("The invoices are due in 14 days", "2026-12-02"),
+        ("Two invoices are due in 14 days", "2026-12-02"),
+        ("Users are moving in two weeks", "2026-12-02"),
+        ("Leaves the team in two weeks", "2026-12-02"),
+        ("James leaves in two weeks", "2026-12-02"),
+        ("The shop was closed on Sunday", "2026-11-15"),
+        ("Der Laden war am Sonntag geschlossen", "2026-11-15"),
+        ("The shop will be closed on Sunday", "2026-11-22"),
+        ("The default changes tomorrow.", "2026-11-19"),
+        ("The fix for yesterday's outage is in PR 12.", "2026-11-17"),
+        ("Anna attends tomorrow's meeting.", "2026-11-19"),
+    ],
+)
+def test_what_is_so_once_gets_its_date(text: str, day: str) -> None:
+    """The same words with an article, in the past or in the future are no rule."""
+    assert day in absolute_dates(text, WRITTEN)
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("Moved to Oslo for the conference, back on Friday", "Moved to Oslo for the conference, back on 2026-11-20"),
+        ("Left on Tuesday, back on Friday", "Left on 2026-11-17, back on 2026-11-20"),
+        ("Back on Friday", "Back on 2026-11-20"),
+        ("She wrote and is coming back on Friday", "She wrote and is coming back on 2026-11-20"),
+        ("She was coming back on Friday", "She was coming back on 2026-11-13"),
+        ("She came back on Friday", "She came back on 2026-11-13"),
+        ("Nach Berlin gefahren, zurück am Freitag", "Nach Berlin gefahren, zurück am 2026-11-20"),
+    ],
+)
+def test_the_day_of_a_return_is_a_later_one(text: str, result: str) -> None:
+    """Behind a past too, unless the return is in the past itself."""
+    assert absolute_dates(text, WRITTEN) == result
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("Away from next Monday to next Friday", "Away from 2026-11-23 to 2026-11-27"),
+        ("Away from next Monday until Friday", "Away from 2026-11-23 until 2026-11-27"),
+        ("Away from tomorrow to next Friday", "Away from 2026-11-19 to 2026-11-20"),
+        ("Moved from next Monday to this Friday", "Moved from 2026-11-23 to 2026-11-20"),
+        ("Valid from 2027-01-01 until Friday", "Valid from 2027-01-01 until Friday"),
+        ("Weg von nächstem Montag bis nächsten Freitag", "Weg von 2026-11-23 bis 2026-11-27"),
+    ],
+)
+def test_a_range_does_not_end_before_it_begins(text: str, result: str) -> None:
+    """Its last weekday is counted from its first day; where that is weeks away, the weekday stays."""
+    assert absolute_dates(text, WRITTEN) == result
+
+
+@pytest.mark.parametrize("text", ["Today Show is the name of the newsletter", "Tonight Show tickets are in the drawer"])
+def test_the_name_of_a_show_stays(text: str) -> None:
+    """At the beginning of a sentence, too."""
+    assert absolute_dates(text, WRITTEN) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "Run `git log --since=yesterday` for the changelog.",
         "Run ``git log --since yesterday`` for the changelog.",
         "Run git log --since yesterday for the changelog.",

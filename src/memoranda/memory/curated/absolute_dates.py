@@ -36,7 +36,8 @@ _FORMS: dict[str, _Language] = {
         r"since|until|till|by|from|before|after|on|of|for|to|through|in|during|starting|begin\w*|effective|as of",
         r"\b(?:every|each|always|hourly|daily|nightly|weekly|monthly|usually|often|whenever|never|any|i like|likes"
         r"|(?<!would )(?<!['’]d )prefers?|(?:mon|tues|wednes|thurs|fri|satur|sun)days)\b|['’]s \w+ makes\b"
-        r"|^\W*when\b|^\W*(?:if|unless)\b(?!.*\b(?:tomorrow|next)\b)|\b(?:if|unless) (?:an?|any\w*)\b",
+        r"|^\W*when\b|^\W*(?:if|unless)\b(?!.*\b(?:tomorrow|next)\b)|\b(?:if|unless) (?:an?|any\w*)\b"
+        r"|\bdefault(?:s to|(?: \w+){0,4} is) (?:the )?(?:yesterday|today|tomorrow|last|this|next)\b",
         r"\b(?:was|were|had|did|went|made|broke|chose|took|began|met|sent|left|got|said|told|came|ran|built|wrote|paid"
         r"|bought|lost|won|gave|\w{3,}ed)\b",
         r"\b(?:will|won['’]t|shall|going to|due|deadline|starts?|begins?|ends?|leaves?|launch(?:es)?|ships?|expires?"
@@ -48,7 +49,7 @@ _FORMS: dict[str, _Language] = {
         r"\b(?:jede[rnsm]?|immer(?! noch)|täglich|nächtlich|wöchentlich|monatlich|stets|nie|niemals|üblicherweise|oft"
         r"|meistens|bevorzug\w*|mag|gerne?|(?:mon|diens|mittwoch|donners|frei|sams|sonn)tags|mittwochs)\b"
         r"|^\W*(?:wenn|falls)\b",
-        r"\b(?:war|waren|wurden?|hatten?|haben|hat|ist \w+ ge\w+|ging|kam|ge\w{3,}(?:t|en))\b",
+        r"\b(?:war|waren|wurden?|hatten?|haben|hat|ist \w+ ge\w+|ging|kam|ge(?!schlossen|öffnet)\w{3,}(?:t|en))\b",
         r"\b(?:wird|werden|muss|müssen|soll|sollen|fällig|beginnt|endet|startet|läuft ab|Frist|geplant|kommt)\b",
     ),
     "fr": _Language(
@@ -229,13 +230,10 @@ def _weekday_of_week(language: str, offset: int) -> Resolve:
 def _rule(
     language: str, pattern: str, resolve: Resolve, *, needs_tense: bool = False, may_be_duration: bool = False
 ) -> _Rule:
-    words = {
-        "count": r"(?P<count>\d{1,3}|" + "|".join(_COUNT_OF.get(language, {})) + ")",
-        "days": r"(?P<unit>" + "|".join(_DAY_OF.get(language, {})) + ")",
-    }
+    count = r"(?P<count>\d{1,3}|" + "|".join(_COUNT_OF.get(language, {})) + ")"
+    days = r"(?P<unit>" + "|".join(_DAY_OF.get(language, {})) + ")"
     edges = pattern if language == "zh" else rf"(?<!\w)(?:{pattern})(?!\w)"
-    for name, value in words.items():
-        edges = edges.replace(f"<{name}>", value)
+    edges = edges.replace("<count>", count).replace("<days>", days)
     return _Rule(language, compile_later(edges, re.IGNORECASE), resolve, needs_tense, may_be_duration)
 
 
@@ -280,6 +278,8 @@ _RULES: tuple[_Rule, ...] = (
     _rule("en", "today", _days(0)),
     _rule("en", "(?<=since )(?:last )?<days>", _named("en", -1)),
     _rule("en", "(?:(?<=by )|(?<=until )|(?<=till )|(?<=before )|(?<=due ))<days>", _named("en", 1)),
+    _rule("en", "(?:(?<=^back on )|(?<=, back on )|(?<=is back on )|(?<=are back on )"
+          "|(?<!was coming back on )(?<!were coming back on )(?<=coming back on ))<days>", _named("en", 1)),
     _rule("en", "on <days>(?! (?:of|in) )", _named("en", 0), needs_tense=True),
     _rule("de", "(?:am )?<days> (?:der )?(?:letzte|vorige|vergangene)[nr] woche", _weekday_of_week("de", -1)),
     _rule("de", "(?:am )?<days> (?:der )?(?:nächste|kommende)[nr] woche", _weekday_of_week("de", 1)),
@@ -300,7 +300,7 @@ _RULES: tuple[_Rule, ...] = (
     _rule("de", "heute", _days(0)),
     _rule("de", r"(?-i:morgen)|(?<!\w )(?-i:Morgen)(?=[, ])", _days(1)),
     _rule("de", "(?<=seit )<days>", _named("de", -1)),
-    _rule("de", "(?:(?<=bis )|(?<=bis zum )|(?<=ab ))<days>", _named("de", 1)),
+    _rule("de", "(?:(?<=bis )|(?<=bis zum )|(?<=ab )|(?<=, zurück am ))<days>", _named("de", 1)),
     _rule("de", "am <days>", _named("de", 0), needs_tense=True),
     _rule("fr", "(?:le )?<days> de la semaine dernière", _weekday_of_week("fr", -1)),
     _rule("fr", "(?:le )?<days> de la semaine prochaine", _weekday_of_week("fr", 1)),
@@ -467,8 +467,8 @@ _WORK_OF_ART = compile_later(
 _BY_AUTHOR = compile_later(r"\s+(?:by|von|de|di) (?:the )?[A-Z]")
 _ALREADY_DATED = compile_later(r"[\s,]*[(（]?\s*(?:\d{4}-\d\d|\d{1,2}[./]\d{1,2}[./]?|\d{4}年|\d{1,2}月|the \d)")
 _IS_DONE = compile_later(
-    r"\b(?:is|are|gets?|will be)(?: \w+)? (?:\w+ed|sent|made|built|kept|written)\b"
-    r"|\b(?:wird|werden) .{0,80}?\bge\w+(?:t|en)\b"
+    r"\b(?:(?:is|are)(?:n['’]t)?|gets?|will be|it['’]s|we['’]re)(?: \w+)? (?:\w+ed|sent|made|built|kept|written|paid)\b"
+    r"|^\W*closed on\b|\b(?:wird|werden) .{0,80}?\bge\w+(?:t|en)\b"
 )
 _EARLIER = compile_later(r"yesterday|last|gestern|letzt|vorig", re.IGNORECASE)
 _POSSESSIVE = compile_later(r"['’]s(?= \w)")
@@ -496,10 +496,10 @@ _CHAINED = compile_later(
     re.IGNORECASE,
 )
 _WHAT = compile_later(r"(?<=\w )(?:what|whatever)\b.*$", re.IGNORECASE)
-_THING_DOES = compile_later(r"^\W*(?:the|an?|our|this|user)\b[^,]* [a-z]{3,}s $", re.IGNORECASE)
+_THING_DOES = compile_later(r"^\W*(?:(?:the|an?|our|this|user)\b[^,]* [a-z]{3,}s|\w+s run on) $", re.IGNORECASE)
 _DESCRIBES = compile_later(
     r"(?P<relative>\b(?:that|which|who) )?(?<!\bthe )(?<!\bour )"
-    r"(?:(?P<says>\b(?:shows|displays|zeigt|montre|affiche|muestra|mostra)\b|显示)|\b(?:compares?|covers|lists"
+    r"(?:(?P<says>\b(?:shows|displays|zeigt|montre|affiche|muestra|mostra)\b|显示)|\b(?:compares?|covers|lists|scrapes"
     r"|summari[sz]es|deletes|removes|rotates|copies|archives|vergleicht|löscht|umfasst|kopiert|supprime|couvre|compara"
     r"|borra|elimina|cubre|confronta|cancella|apaga)\b|对比|比较|删除)(?! that\b)"
     r"(?P<rest>(?:(?!\b(?:but|because|and (?:it|was|has|the|we|\w+ed))\b)[^,;:，])*)$",
@@ -512,6 +512,13 @@ _WINDOW = compile_later(
     r"|mais de)\s$",
     re.IGNORECASE,
 )
+# "Passwords expire in 90 days" is always so; "the contracts expire in 90 days" is not.
+_LASTS_ALWAYS = compile_later(
+    r"(?:^|[:,] )\W*(?!(?:the|these|those|both|some|two|three|four|five|my|our|your|his|her|its|their)\b|\d)"
+    r"(?:(?!and\b)\w[\w-]* ){0,2}\w{2,}[^\Ws]s (?:are (?!\w+ing\b)\w+|expire|end|close|renew|must|have to|need to|get) "
+)
+_FROM = compile_later(r"\b(?:from|between|vo[nm]) (.{1,40}?) (?:to|until|till|through|and|bis) $", re.IGNORECASE)
+_NEXT = compile_later(r"(?:(?:next|coming|nächste[nr]?|kommende[nr]?) )?(\w+)", re.IGNORECASE)
 _SENTENCE = compile_later(r"[.!?;\n](?:\s|$)|[。！？；]")
 _STARTS_SENTENCE = compile_later(r"(?:^|[.!?:;\n•*-]\s*|^\s*[-*]\s*)$")
 _ANCHOR = compile_later(
@@ -541,8 +548,7 @@ def absolute_dates(text: str, written: date | datetime | float | str) -> str:
             taken = protected + [(begin, end) for begin, end, _ in found]
             if any(begin < match.end() and match.start() < end for begin, end in taken):
                 continue
-            replacement = _replacement(rule, match, text, start)
-            if replacement is not None:
+            if (replacement := _replacement(rule, match, text, start)) is not None:
                 found.append(replacement)
     for begin, end, new in sorted(found, reverse=True):
         text = text[:begin] + new + text[end:]
@@ -598,14 +604,21 @@ def _form(language: str, when: _When) -> str:
 
 def _resolve(rule: _Rule, match: re.Match[str], lead: str, sentence: str, start: date) -> _When | None:
     language = _FORMS[rule.language]
-    past, future = (re.search(words, sentence, re.IGNORECASE) for words in (language.past, language.future))
-    if rule.may_be_duration and past and not future:
+    # What "is closed on Sunday" is so on every Sunday.
+    told = _IS_DONE.sub("", sentence.lower()) if rule.needs_tense else sentence
+    past, future = re.search(language.past, told, re.IGNORECASE), re.search(language.future, sentence, re.IGNORECASE)
+    if rule.may_be_duration and ((past and not future) or _LASTS_ALWAYS.search(lead.lower())):
         return None
     if rule.needs_tense:
         if not past and not future:
             return None
         return _weekday(start, _DAY_OF[rule.language][match["unit"].lower()], 1 if future else -1)
-    return rule.resolve(match, start)
+    when, found, weekday = rule.resolve(match, start), _FROM.search(lead), _NEXT.fullmatch(match[0])
+    if when and found and weekday and weekday[1].lower() in _DAY_OF[rule.language]:
+        # "From next Monday to next Friday": a range does not end before it begins.
+        begin = max(re.findall(r"\d{4}-\d\d-\d\d", absolute_dates(found[1], start)), default="")
+        return next((each for each in (when, _shift(when.start, "week", 1)) if str(each.start) >= begin), None)
+    return when
 
 
 def _is_name(rule: _Rule, match: re.Match[str], text: str, lead: str, after: str) -> bool:
@@ -615,11 +628,10 @@ def _is_name(rule: _Rule, match: re.Match[str], text: str, lead: str, after: str
         return True
     if _ALREADY_DATED.match(after) or _BEFORE_NAME.search(lead) or _AFTER_NAME.match(after):
         return True
-    if " " not in match[0] and _BEFORE_ONE_WORD.search(lead):
+    if _WORK_OF_ART.search(lead) or (" " not in match[0] and _BEFORE_ONE_WORD.search(lead)):
         return True
-    if _WORK_OF_ART.search(lead) or (first.isupper() and _BY_AUTHOR.match(after)):
-        return True
-    if first.isupper() and re.match(r"\s+[A-ZÄÖÜ]\w+\s+[A-Z]", after) and rule.language == "en":
+    is_title = rule.language == "en" and re.match(r"\s+(?:[A-ZÄÖÜ]\w+\s+[A-Z]|Show\b)", after)
+    if first.isupper() and (is_title or _BY_AUTHOR.match(after)):
         return True
     word = match[0].lower()
     if word in ("morgen", "mañana") and _MORNING.search(lead):
