@@ -138,3 +138,16 @@ def test_a_question_about_a_time_gets_the_work_of_that_time(
     assert recent is not None
     assert [each["asked"] for each in recent["conversations"]] == ["Start part 0."]
     assert memory.recall("what did we do last year?").recent is None
+
+
+def test_last_week_is_the_week_before_this_one(memory: memoranda.Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The work of yesterday is not of last week, unless today is Monday."""
+    noon = datetime(2024, 3, 7, 12).timestamp()
+    monkeypatch.setattr("memoranda.api.recent.time", SimpleNamespace(time=lambda: noon))
+    for days in (1, 4, 10, 11):
+        said = {"role": "user", "content": f"Start part {days}.", "timestamp": noon - 86_400 * days}
+        memory.sessions.create_session(f"part{days}", "cli", started_at=said["timestamp"])
+        memory.sessions.append_messages(f"part{days}", [said])
+    recent = memory.recall("what did we do last week?").recent
+    assert recent is not None
+    assert [each["asked"] for each in recent["conversations"]] == ["Start part 4.", "Start part 10."]

@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -170,6 +172,26 @@ def test_dates_are_read() -> None:
     for text in ("31 February 2022", "may I ask", "version 2022-99-99", "9999 days ago", "the last word"):
         assert time_ranges(text, NOW) == []
     assert date_closeness([ago], NOW + 300 * DAY) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "today", "first", "last"),
+    [
+        ("last week", date(2026, 11, 19), date(2026, 11, 9), date(2026, 11, 15)),
+        ("last week", date(2026, 11, 16), date(2026, 11, 9), date(2026, 11, 15)),
+        ("last week", date(2026, 11, 15), date(2026, 11, 2), date(2026, 11, 8)),
+        ("last month", date(2026, 11, 19), date(2026, 10, 1), date(2026, 10, 31)),
+        ("last month", date(2027, 1, 1), date(2026, 12, 1), date(2026, 12, 31)),
+        ("last year", date(2026, 11, 19), date(2025, 1, 1), date(2025, 12, 31)),
+    ],
+)
+def test_last_week_is_the_calendar_week_before_this_one(text: str, today: date, first: date, last: date) -> None:
+    """By the calendar, from Monday, so yesterday is in one of them only on its first day."""
+    noon = datetime(today.year, today.month, today.day, 12).timestamp()
+    (stretch,) = time_ranges(text, noon)
+    begin, end = (datetime.fromtimestamp(seconds) for seconds in stretch)
+    assert str(begin) == f"{first} 00:00:00"
+    assert str(end) == f"{last + timedelta(days=1)} 00:00:00"
 
 
 def test_a_related_word_counts_less_than_the_typed_one() -> None:

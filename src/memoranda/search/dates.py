@@ -90,7 +90,7 @@ def _time_range(year: int, month: int, day: int | None) -> TimeRange | None:
 
 
 def _relative(text: str, today: date) -> list[TimeRange]:
-    """The ranges that are counted back from today; the further back, the wider."""
+    """The ranges that are counted back from today: "ago" is the wider, the further back; "last" is by the calendar."""
     days: list[tuple[int, int]] = []
     for match in _AGO.finditer(text):
         count = int(match[1]) if match[1].isdigit() else _COUNTS[match[1].lower()]
@@ -99,7 +99,8 @@ def _relative(text: str, today: date) -> list[TimeRange]:
     for match in _LAST.finditer(text):
         word = match[1].lower()
         if word in _LENGTHS:
-            days.append((2 * _LENGTHS[word] - 1, 1))
+            last_day = _first_day(today, word) - timedelta(days=1)
+            days.append(((today - _first_day(last_day, word)).days, (today - last_day).days))
         else:
             back = (today.weekday() - _WEEKDAYS.index(word) - 1) % 7 + 1
             days.append((back, back))
@@ -111,6 +112,13 @@ def _relative(text: str, today: date) -> list[TimeRange]:
         if start is not None and end is not None:
             found.append(TimeRange(start.start, end.end))
     return found
+
+
+def _first_day(day: date, unit: str) -> date:
+    """The Monday of the week of a day, or the first of its month or year."""
+    if unit == "week":
+        return day - timedelta(days=day.weekday())
+    return day.replace(day=1) if unit == "month" else day.replace(month=1, day=1)
 
 
 def _day_range(today: date, days_back: int) -> TimeRange | None:
