@@ -58,6 +58,11 @@ def test_the_memory_of_the_project_is_asked_in_the_project(
     assert person.recalls("printer") == "Nothing is known about that.\n"
     assert "The printer is PX-12." in person.recalls("printer", "--project", str(project))
     assert "The printer is PX-12." in person.recalls("printer", "--project", "shop")
+    monkeypatch.chdir(project)
+    person.ok("memory", "move", "printer", "--target", "project", "--to", "notes")
+    assert "The printer is PX-12." in person.recalls("printer")
+    monkeypatch.chdir(elsewhere)
+    assert person.recalls("printer") == "Nothing is known about that.\n"
 
 
 def test_a_search_that_finds_no_conversation_shows_what_was_saved(person: Person) -> None:

@@ -286,6 +286,21 @@ def test_fields_of_a_later_version_are_passed_over(store: MemoryStore) -> None:
     assert change_history.log(store)[0].actor == "agent"
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"number": -1}, {"actor": 7}, {"heads": []}, {"edits": [{"index": 0, "before": None, "after": "\ud800"}]}]
+)
+def test_a_line_that_a_person_edited_wrongly_is_skipped(store: MemoryStore, wrong: dict[str, Any]) -> None:
+    """The others stay usable."""
+    store.add("memory", "Likes tea.")
+    store.add("memory", "Likes figs.")
+    path = store.directory / "journal.jsonl"
+    first, second = path.read_text().splitlines()
+    line = {name: value for name, value in json.loads(first).items() if name != "checksum"}
+    path.write_text(f"{json.dumps(line | wrong)}\n{second}\n")
+    (kept,) = change_history.log(store)
+    assert kept.number == 2
+
+
 @pytest.mark.slow
 def test_the_last_change_is_found_behind_a_very_long_line(store: MemoryStore) -> None:
     """The end of the journal is read in growing blocks."""

@@ -45,6 +45,17 @@ def test_an_edit_by_hand_keeps_the_facts(store: MemoryStore, write: Callable[...
     assert _facts(open_store(store.directory), "frozen").until == _FUTURE
 
 
+@pytest.mark.about_files
+def test_an_edit_by_hand_keeps_the_facts_of_an_entry_without_a_last_day(
+    store: MemoryStore, write: Callable[..., Path]
+) -> None:
+    """Who wrote it is that of the wording before."""
+    store.add("memory", "Uses tabs.", Origin("agent", "s2"))
+    write("Uses tabs everywhere.\n")
+    found = _facts(store, "tabs")
+    assert (found.actor, found.session) == ("agent", "s2")
+
+
 def test_an_expired_entry_leaves_the_next_prompt_and_stays_in_the_file(store: MemoryStore) -> None:
     """The tool, which shows the file, names it as expired."""
     store.apply("memory", [Add("The API is frozen.", _PAST), Add("Uses tabs.")], PERSON)
