@@ -72,7 +72,11 @@ to_json = json.JSONEncoder(ensure_ascii=False).encode
 
 def short_digest(*values: str) -> str:
     """Return a short id made from values that have no id; different values get different ids."""
-    return hashlib.sha256("\x00".join(values).encode("utf-8", "surrogatepass")).hexdigest()[:24]
+    *before, last = values
+    found = hashlib.sha256("\x00".join([*before, ""]).encode("utf-8", "surrogatepass"))
+    # Not joined: a copy of a very long text would cost as much as the text.
+    found.update(last.encode("utf-8", "surrogatepass"))
+    return found.hexdigest()[:24]
 
 
 def get_field(value: Any, *names: str) -> Any:

@@ -21,7 +21,14 @@ from memoranda.importers.reader_protocol import (
     ReadEvent,
     Skipped,
 )
-from memoranda.importers.session_writer import IncomingSession, Row, SessionWriter, is_same_session, session_name
+from memoranda.importers.session_writer import (
+    MAX_BATCH_CHARS,
+    IncomingSession,
+    Row,
+    SessionWriter,
+    is_same_session,
+    session_name,
+)
 from memoranda.importers.source_files import unreadable_problem
 from memoranda.importers.state.store import ImportState, SeenSession
 from memoranda.importers.summary import UNFINISHED, ImportSummary
@@ -34,9 +41,8 @@ from memoranda.support.lazy_dataclass import dataclass
 if TYPE_CHECKING:
     from memoranda.memory.checkpoints.store import StoredCheckpoint
 
-# A batch is written when it reaches either limit.
+# A batch is written when it reaches this limit or that of characters.
 _MAX_BATCH_MESSAGES = 500
-_MAX_BATCH_CHARS = 4_000_000
 # The errors that a reader may raise on a damaged file; they become problems, and the import continues.
 _READER_ERRORS = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
@@ -132,7 +138,7 @@ class ItemImport:
                     self._checkpoint = event
                 case _:
                     assert_never(event)
-            if self._count >= _MAX_BATCH_MESSAGES or self._characters >= _MAX_BATCH_CHARS:
+            if self._count >= _MAX_BATCH_MESSAGES or self._characters >= MAX_BATCH_CHARS:
                 self._write_batches(done=False)
                 progress(self._checkpoint.offset if self._checkpoint else 0)
         self._write_batches(done=self._complete)

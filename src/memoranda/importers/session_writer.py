@@ -31,6 +31,8 @@ from memoranda.support.canonical_text import digest, unstorable_character
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.projects import is_path, project_at
 
+# A batch is written when it has so many characters.
+MAX_BATCH_CHARS = 4_000_000
 # Leaves room for a number at the end, for a title that is already in use.
 _MAX_TITLE_CHARS = MAX_TITLE_CHARS - 20
 _MAX_NAME_CHARS = 150
@@ -353,7 +355,10 @@ class RecordWriter(SessionWriter):
     def _append_all(self, incoming: IncomingSession, messages: Sequence[ImportedMessage]) -> list[int]:
         chat = [imported.message for imported in messages]
         if not incoming.conversation.columns:
-            return self._store.messages.append_messages(incoming.id, chat)
+            # Only the last message of a batch is so long, because it ends the batch.
+            last = chat.pop() if _is_very_long(chat[-1]) else None
+            ids = self._store.messages.append_messages(incoming.id, chat) if chat else []
+            return ids if last is None else ids + self._store.messages.append_and_clear(incoming.id, last)
         states = [self._state_here(imported.state or MessageState()) for imported in messages]
         return self._store.imported_rows.append_messages(incoming.id, chat, states)
 
@@ -363,6 +368,11 @@ class RecordWriter(SessionWriter):
             return state
         host_id, external_id = state.original
         return replace(state, original=(session_name(self._source, host_id, self._store.scope.user), external_id))
+
+
+def _is_very_long(message: dict[str, Any]) -> bool:
+    content = message.get("content")
+    return isinstance(content, str) and len(content) > MAX_BATCH_CHARS
 
 
 def session_name(source: str, host_id: str, user: str | None = None) -> str:

@@ -195,7 +195,7 @@ def read_line_events(
 ) -> Iterator[ReadEvent]:
     """Yield the events of every line and the final ones, with a checkpoint every hundred lines and at the end.
 
-    `reader_state` returns what the reader must know to continue from the current line.
+    `reader_state` returns what the reader must know to continue from the current line. The value of a line is cleared.
     """
     last: Line | None = None
     for line in lines:
@@ -203,7 +203,10 @@ def read_line_events(
             yield line
             continue
         last = line
-        yield from line_events(line)
+        events = list(line_events(line))
+        # Only the messages have the line's texts now: one that is very long is released as soon as it is written.
+        line.value.clear()
+        yield from events
         if line.number % _LINES_PER_CHECKPOINT == 0:
             yield Checkpoint(line.end, line.number, reader_state())
     yield from final_events()

@@ -13,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoranda.errors import SessionError, StorageError
+from memoranda.memory.record import message_rows
+from memoranda.memory.record.message_rows import checksum_of_row, encode
 from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.sqlite.engine import SqliteEngine
@@ -214,3 +216,37 @@ def test_tool_calls_are_counted_in_every_form(store: SessionStore, form: Callabl
         assert session is not None
         assert session["tool_call_count"] == 3
         store.maintenance.recount_sessions(["s"])
+
+
+def test_a_message_is_cleared_only_if_it_was_written(store: SessionStore) -> None:
+    """One that the session has already keeps its text; a rewound one that was edited is stored with its new text."""
+    store.sessions.create_session("s", "cli")
+    first = {"role": "user", "content": "first\0 one", "external_id": "1"}
+    (number,) = store.messages.append_and_clear("s", first)
+    assert first == {}
+    assert [row["content"] for row in store.messages.get_messages("s")] == ["first\0 one"]
+    again = {"role": "user", "content": "first\0 one", "external_id": "1"}
+    assert store.messages.append_and_clear("s", again) == [number]
+    assert again["content"] == "first\0 one"
+    store.edits.rewind_to_message("s", number)
+    edited = {"role": "user", "content": "edited", "external_id": "1"}
+    (new,) = store.messages.append_and_clear("s", edited)
+    assert [(row["id"], row["content"]) for row in store.messages.get_messages("s")] == [(new, "edited")]
+    assert list(store.checksums.damaged_messages()) == []
+
+
+def test_an_append_that_clears_its_message_says_when_there_is_no_session(store: SessionStore) -> None:
+    """As every other append does."""
+    with pytest.raises(SessionError, match="nowhere"):
+        store.messages.append_and_clear("nowhere", {"role": "user", "content": "x", "external_id": "1"})
+
+
+@given(text=st.text(max_size=60), role=st.sampled_from(["user", "tool"]), tool=st.none() | st.text(max_size=9))
+def test_a_checksum_is_the_same_in_parts(text: str, role: str, tool: str | None) -> None:
+    """However few characters are encoded at once."""
+    row = encode({"role": role, "content": text, "timestamp": 1.5, "tool_name": tool})
+    whole = checksum_of_row("s", row)
+    for size in (1, 7, 20):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(message_rows, "_ENCODED_AT_ONCE", size)
+            assert checksum_of_row("s", row) == whole

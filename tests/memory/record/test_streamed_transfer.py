@@ -13,6 +13,7 @@ from memoranda.home.session_db import SessionDB
 from memoranda.memory.record.store import open_store
 from memoranda.memory.record.transfer.sessions import ImportedIds
 from memoranda.support.durable_files import write_private_parts
+from tests.peak import PEAK
 
 # One long session and many short ones, of 40 MB together.
 _FILL = """
@@ -28,17 +29,19 @@ with open_store(Path(sys.argv[1]) / "state.db") as store:
     store.messages.append_messages("s7", [{"role": "user", "content": "y" * 20_000}] * 1_000)
 """
 # Runs a command of the program and prints by how much its memory grew.
-_RUN = """
-import resource, sys
+_RUN = (
+    PEAK
+    + """
+import sys
 from memoranda.cli.main import command
 
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
 try:
     command(sys.argv[1:], standalone_mode=False)
 finally:
-    unit = 1 if sys.platform == "darwin" else 1024
-    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * unit, file=sys.stderr)
+    print(peak() - before, file=sys.stderr)
 """
+)
 
 
 def _run(program: str, *words: str) -> int:
@@ -48,7 +51,7 @@ def _run(program: str, *words: str) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="the peak of memory is read from resource")
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
 def test_an_export_does_not_fit_into_memory_and_need_not(tmp_path: Path) -> None:
     """The process needs far less than the 40 MB of text."""
     home, file = tmp_path / "home", tmp_path / "past.jsonl"

@@ -321,6 +321,7 @@ _TEXT_INDEXES = frozenset(map(WRITTEN.index, _TEXTS))
 _TOKEN_COUNT, _IS_SUMMARY, _TOOL_CALLS = map(WRITTEN.index, ("token_count", "is_summary", "tool_calls"))
 _EMPTY_IN_PLAIN_ROW = len(WRITTEN) - 3
 _SIGN = 2**31
+_ENCODED_AT_ONCE = 1_000_000
 _ENCODERS: dict[int, Callable[[str, Any, Message], Any]] = {
     **{WRITTEN.index(name): _encode_text for name in _TEXTS},
     **{WRITTEN.index(name): _encode_json for name in _JSONS},
@@ -345,16 +346,27 @@ def checksum_of_row(session_id: str, row: Sequence[Any]) -> int:
                 texts[_COPY_OF] = str(row[_COPY_OF])
             if row[_IS_SUMMARY]:
                 texts[_IS_SUMMARY] = str(row[_IS_SUMMARY])
-            text = "\0".join((session_id, *texts)).rstrip("\0")
+            # The empty columns at the end are cut off before the content joins them: it may be very long.
+            text = "\0".join((session_id, *texts[:_FORMAT], "\0".join(texts[_FORMAT:]).rstrip("\0")))
     except (AttributeError, TypeError):
         # Another program has stored values of other types.
         text = "\0".join([session_id, *["" if value is None else str(value) for value in row]]).rstrip("\0")
-    return signed_crc32(text.encode())
+    before = 0
+    if len(text) > _ENCODED_AT_ONCE:
+        # Not in one piece, because the text exists twice already.
+        starts = range(0, len(text), _ENCODED_AT_ONCE)
+        for start in starts[:-1]:
+            before = crc32(text[start : start + _ENCODED_AT_ONCE].encode(), before)
+        text = text[starts[-1] :]
+    return signed_crc32(text.encode(), before)
 
 
-def signed_crc32(content: bytes) -> int:
-    """The CRC-32 of some bytes as a signed number, which takes the least space in a database."""
-    return (crc32(content) ^ _SIGN) - _SIGN
+def signed_crc32(content: bytes, before: int = 0) -> int:
+    """The CRC-32 of some bytes, after others with the CRC-32 `before`.
+
+    It is signed, which takes the least space in a database.
+    """
+    return (crc32(content, before) ^ _SIGN) - _SIGN
 
 
 def matches(covered: Sequence[Any], stored: int) -> bool:

@@ -8,7 +8,7 @@ executed again, and the index over these numbers refuses the rows if the first a
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial
-from itertools import chain, compress, islice
+from itertools import chain, islice
 from operator import is_not, itemgetter
 from typing import Any, NamedTuple
 
@@ -57,6 +57,7 @@ _LAST_DELETED = "(SELECT CAST(value AS INTEGER) FROM state_meta WHERE key = 'las
 _ROLE = WRITTEN.index("role")
 _CONTENT = WRITTEN.index("content")
 _EXTERNAL_ID = WRITTEN.index("external_id")
+_CONTENT_FUNCTION = "given_content"
 _NO_LIMIT = 2**62
 _is_filled = partial(is_not, None)
 _PART_MESSAGES = 100
@@ -120,18 +121,38 @@ class Messages(StorePart):
         self.notify_appended()
         return ids
 
+    def append_and_clear(self, session_id: str, message: dict[str, Any]) -> list[int]:
+        """Append one message and clear it, so that a very long text is in memory only as often as SQLite needs it.
+
+        The transaction is not repeated. If it fails, the message may be empty, and must be read from its source again.
+        """
+        session_id = self._stored_name(session_id)
+        encoded = self.encode_all([message])
+        with self._engine.writing() as connection:
+            clear = not self._dialect.one_statement_appends and self._are_new(connection, session_id, [encoded[0].row])
+            if clear:
+                message.clear()
+            ids = self.append_encoded(connection, session_id, encoded, clear=clear)
+        self.notify_appended()
+        return ids
+
     def append_encoded(
         self,
         connection: Connection,
         session_id: StoredName,
         encoded: list[EncodedMessage],
         last_seen: int | None = None,
+        *,
+        clear: bool = False,
     ) -> list[int]:
-        """Append in the transaction of another part of the store, which calls `notify_appended` after it."""
+        """Append in the transaction of another part of the store, which calls `notify_appended` after it.
+
+        With `clear`, the rows are certainly new, and lose their content.
+        """
         if last_seen is not None:
             self._engine.lock_session(connection, session_id)
             refuse_newer(connection, session_id, last_seen, [message.row[_EXTERNAL_ID] for message in encoded])
-        ids, added = self.insert_all(connection, session_id, encoded)
+        ids, added = self.insert_all(connection, session_id, encoded, clear=clear)
         self.count(connection, session_id, added)
         count_redactions(connection, sum([message.secrets for message in added]))
         return ids
@@ -334,14 +355,19 @@ class Messages(StorePart):
         return {**clean, **identifying}, count
 
     def insert_all(
-        self, connection: Connection, session_id: StoredName, messages: Sequence[EncodedMessage]
+        self,
+        connection: Connection,
+        session_id: StoredName,
+        messages: Sequence[EncodedMessage],
+        *,
+        clear: bool = False,
     ) -> tuple[list[int], Sequence[EncodedMessage]]:
         """Insert messages, with one statement if all are certainly new; return all ids, and those that are new."""
         if len(messages) > 1 and self._are_new(connection, session_id, [message.row for message in messages]):
             return self._insert_together(connection, session_id, messages), messages
         ids, added = [], []
         for message in messages:
-            message_id, is_new = self.insert(connection, session_id, message.row)
+            message_id, is_new = self.insert(connection, session_id, message.row, clear=clear)
             ids.append(message_id)
             if is_new:
                 added.append(message)
@@ -380,14 +406,21 @@ class Messages(StorePart):
         except self._dialect.row_refused as error:
             raise unknown_session(session_id) from error
 
-    def insert(self, connection: Connection, session_id: StoredName, row: Sequence[Any]) -> tuple[int, bool]:
+    def insert(
+        self, connection: Connection, session_id: StoredName, row: list[Any], *, clear: bool = False
+    ) -> tuple[int, bool]:
         """Insert a row; return its id, or that of the message with its external id, and whether it is new."""
         if row[_COPY_OF] is not None:
             row = as_copy(connection, session_id, row)
         filled = tuple(map(_is_filled, row))
-        values = [session_id, checksum_of_row(session_id, row), *compress(row, filled)]
+        checksum = checksum_of_row(session_id, row)
+        if clear:
+            content, row[_CONTENT] = [row[_CONTENT]], None
+            connection.create_function(_CONTENT_FUNCTION, 0, content.pop)  # type: ignore[attr-defined]
+        statement = _insert_statement(self._dialect, filled, clear)
+        values = [session_id, checksum, *filter(_is_filled, row)]
         try:
-            message_id = self._dialect.add_row(connection, _insert_statement(self._dialect, filled), values)
+            message_id = self._dialect.add_row(connection, statement, values)
         except self._dialect.row_refused as error:
             raise unknown_session(session_id) from error
         if message_id is not None:
@@ -453,12 +486,16 @@ def next_message_id(dialect: Dialect) -> str:
 
 
 @cache
-def _insert_statement(dialect: Dialect, filled: tuple[bool, ...]) -> str:
-    """The INSERT for a row with only these columns, because binding a null costs as much as binding a value."""
+def _insert_statement(dialect: Dialect, filled: tuple[bool, ...], clear: bool) -> str:
+    """The INSERT for a row with only these columns, because binding a null costs as much as binding a value.
+
+    With `clear`, a function returns the content: SQLite would keep a bound text until the statement is used again.
+    """
     names = ["session_id", CHECKSUM, *(name for name, is_filled in zip(WRITTEN, filled, strict=True) if is_filled)]
+    values = [f"{_CONTENT_FUNCTION}()" if clear and name == "content" else "?" for name in names]
     return (
         f"INSERT INTO messages (id, {', '.join(names)})"
-        f" VALUES ({next_message_id(dialect)}, {', '.join('?' * len(names))})"
+        f" VALUES ({next_message_id(dialect)}, {', '.join(values)})"
         " ON CONFLICT (session_id, external_id) WHERE external_id IS NOT NULL DO NOTHING"
     )
 
