@@ -156,6 +156,7 @@ class SearchAnswer(TypedDict):
     sessions_matched: NotRequired[int]
     notes: NotRequired[list[dict[str, Any]]]
     items: NotRequired[list[dict[str, Any]]]
+    last_work: NotRequired[list[dict[str, Any]]]
     not_found: NotRequired[list[str]]
     left_out_by: NotRequired[list[str]]
     message: NotRequired[str]

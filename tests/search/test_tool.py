@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -247,6 +248,27 @@ def test_scrolling_in_little_room_counts_the_omitted_messages(db: SessionDB) -> 
     shown = [message["id"] for message in answer["messages"]]
     assert shown == ids[ids.index(shown[0]) : ids.index(shown[-1]) + 1]
     assert (answer["messages_before"], answer["messages_after"]) == (ids.index(shown[0]), 99 - ids.index(shown[-1]))
+
+
+def test_a_query_that_asks_what_was_done_gets_the_last_work(db: SessionDB, call: Call) -> None:
+    """That of the time it names, whatever its words find, and without conversations that only asked the same."""
+    noon = datetime.now().replace(hour=12)
+    last_week = (noon - timedelta(days=7)).timestamp()
+    tell(db, "export", ["write the invoice export", "It is done."], at=last_week)
+    tell(db, "asking", ["what did we do last week?", "I do not know."], at=last_week)
+    tell(db, "login", ["fix the login form", "It is fixed."], at=noon.timestamp())
+    (work,) = call(query="what did we do last week")["last_work"]
+    assert (work["session_id"], work["last_question"], work["last_answer"]) == (
+        "export",
+        "write the invoice export",
+        "It is done.",
+    )
+    everything = call(query="where were we?")
+    assert [work["session_id"] for work in everything["last_work"]] == ["login", "export"]
+    assert "message" not in everything
+    assert not any("last_work" in call(query=query) for query in ("login form", "fix the login form", "yesterday"))
+    assert "last_work" not in call(query="what did we do last week", source="cli")
+    assert "matches" in call(query="what did we do in March 2019?")["message"]
 
 
 def test_the_pages_of_a_search_are_its_results_in_order(db: SessionDB, call: Call) -> None:

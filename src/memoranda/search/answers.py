@@ -1,5 +1,6 @@
 """The answers of `session_search`: which conversations match best, and what of them fits into the answer."""
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -9,6 +10,8 @@ from memoranda.memory.record.conversations import Conversations, SessionFacts
 from memoranda.memory.record.messages import NO_LIVE_IDS
 from memoranda.search import guidance
 from memoranda.search.browse import browse, explain_empty, read, scroll
+from memoranda.search.continue_prompts import asks_what_was_done
+from memoranda.search.dates import time_ranges
 from memoranda.search.evidence import Evidence, ShownPart, share_room, title_by_question
 from memoranda.search.excerpts import excerpt
 from memoranda.search.index.message_text import searchable_text
@@ -40,6 +43,8 @@ _MAX_FILTER_CHARS = 150
 _MAX_NAME_CHARS = 60
 _CONTROL = {number: " " for number in range(32)}
 _OPENING_MESSAGES = 3
+_LAST_WORK = 3
+_MIN_SPACES = 2
 # The characters of a snippet; more for the answer to a question, which may lack the words of the question.
 _SNIPPET_CHARS = 240
 _ANSWER_CHARS = 400
@@ -77,8 +82,11 @@ class SearchAnswers:
                 if self._current:
                     self._live = db.messages.live_ids(self._current, self._live, rows[0])
                 found = {} if request.cursor else self._find_items(db, request, any_item=bool(any_item))
+                found |= self._find_last_work(db, request, filters)
                 answer = self._discover(db, request, filters, self._settings.answer_chars - json_size(found))
-            return answer | found if answer.get("success") else answer
+            if not answer["results"] and "last_work" in found:
+                del answer["message"]
+            return answer | found
         is_asked = "items" in request.filters and not request.cursor
         found = self._find_items(db, request, any_item=db.feed.has_items()) if is_asked else {}
         room = replace(self._settings, answer_chars=self._settings.answer_chars - json_size(found))
@@ -95,6 +103,23 @@ class SearchAnswers:
             while found.get(name) and json_size(found) > self._settings.answer_chars // 2:
                 found[name].pop()
         return found
+
+    def _find_last_work(self, db: SearchableStore, request: SearchRequest, filters: Filters) -> JsonObject:
+        """The last conversations of the time that a query names, if it asks what was done.
+
+        Its words match nothing that was said then. With filters or an order it is a search like any other, and so are
+        one or two words.
+        """
+        is_word = request.query.isascii() and request.query.count(" ") < _MIN_SPACES
+        if is_word or request.filters or request.sort or request.cursor or not asks_what_was_done(request.query):
+            return {}
+        half = replace(self._settings, answer_chars=self._settings.answer_chars // 2)
+        ranges = sorted(time_ranges(request.query, request.now or time.time()), reverse=True)
+        for within in [replace(filters, since=each.start, until=each.end) for each in ranges] or [filters]:
+            found = browse(db, replace(request, limit=_LAST_WORK), half, self._live.conversation_id, within)
+            if asked := [each for each in found["results"] if "last_question" in each]:
+                return {"last_work": asked}
+        return {}
 
     def _discover(self, db: SearchableStore, request: SearchRequest, filters: Filters, room: int) -> JsonObject:
         filters = replace(filters, without=self._live.ids)
