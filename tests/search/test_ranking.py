@@ -183,6 +183,12 @@ def test_dates_are_read() -> None:
         ("last month", date(2026, 11, 19), date(2026, 10, 1), date(2026, 10, 31)),
         ("last month", date(2027, 1, 1), date(2026, 12, 1), date(2026, 12, 31)),
         ("last year", date(2026, 11, 19), date(2025, 1, 1), date(2025, 12, 31)),
+        ("on Monday", date(2026, 11, 19), date(2026, 11, 16), date(2026, 11, 16)),
+        ("last Thursday", date(2026, 11, 19), date(2026, 11, 12), date(2026, 11, 12)),
+        *(
+            (word, date(2026, 3, 1), date(2026, 2, 28), date(2026, 2, 28))
+            for word in ("gestern", "ayer", "昨天", "어제")
+        ),
     ],
 )
 def test_last_week_is_the_calendar_week_before_this_one(text: str, today: date, first: date, last: date) -> None:

@@ -30,10 +30,11 @@ _MONTH_DAY = compile_later(rf"\b{_MONTH}\.? {_NTH}\b(?:,? (\d{{4}})\b)?", re.IGN
 _MONTH_YEAR = compile_later(rf"\b{_MONTH}\.?,? (?:of )?(\d{{4}})\b", re.IGNORECASE)
 _IN_MONTH = compile_later(rf"\b(?:in|of|during|since|early|late|mid|last|this) {_MONTH}\b", re.IGNORECASE)
 _AGO = compile_later(rf"\b(\d{{1,3}}|{'|'.join(_COUNTS)})(?: of)? (day|week|month|year)s? ago\b", re.IGNORECASE)
-_LAST = compile_later(rf"\blast (week|month|year|{'|'.join(_WEEKDAYS)})\b", re.IGNORECASE)
-_YESTERDAY = compile_later(r"\byesterday\b|昨天|昨日", re.IGNORECASE)
-# Most queries name no date; this finds out quickly.
-may_name_date = compile_later(rf"\d|\b(?:ago|last|yesterday)\b|昨|{_IN_MONTH.pattern}", re.IGNORECASE)
+_LAST = compile_later(rf"\b(?:last|on) (week|month|year|{'|'.join(_WEEKDAYS)})\b", re.IGNORECASE)
+# French "hier" is a German "here".
+_YESTERDAY = compile_later(r"\b(?:yesterday|gestern|ayer|ontem|ieri|вчера)\b|昨天|昨日|어제", re.IGNORECASE)
+# Most queries name no date; this finds out quickly. What happens "on Monday" need not be about the last one.
+may_name_date = compile_later(rf"\d|\b(?:ago|last)\b|{_YESTERDAY.pattern}|{_IN_MONTH.pattern}", re.IGNORECASE)
 _LENGTHS = {"day": 1, "week": 7, "month": 30, "year": 365}
 
 
