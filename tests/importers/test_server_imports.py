@@ -12,6 +12,7 @@ import memoranda
 from memoranda.home.shards.directory import Directory
 from memoranda.home.shards.move import ShardMove
 from memoranda.home.shards.placement import shard_of
+from memoranda.importers import item_import, session_writer
 from memoranda.importers.exports.jsonl import JsonLines
 from memoranda.importers.importer import Importer, ImportRunningError, import_lock, state_of_store
 from memoranda.importers.reader_protocol import (
@@ -93,6 +94,19 @@ def test_a_second_node_adds_nothing_and_can_undo(nodes: tuple[_Node, _Node], mon
     assert _count(one.store, "messages", "import_parts", "import_items") == [0, 0, 0]
     monkeypatch.setattr(platform, "node", lambda: "laptop")
     assert one.read("three", *_EVENTS) == 2
+
+
+def test_very_long_messages_are_imported_into_a_server(
+    nodes: tuple[_Node, _Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once each, with their whole text."""
+    for module in (item_import, session_writer):
+        monkeypatch.setattr(module, "MAX_BATCH_CHARS", 1)
+    one, two = nodes
+    assert one.read("one", *_EVENTS) == 2
+    assert two.read("two", *_EVENTS) == 0
+    (session,) = one.store.transfer.iter_export()
+    assert [message["content"] for message in session["messages"]] == ["words 1", "words 2"]
 
 
 def test_files_of_the_same_path_are_told_apart(

@@ -124,12 +124,15 @@ class Messages(StorePart):
     def append_and_clear(self, session_id: str, message: dict[str, Any]) -> list[int]:
         """Append one message and clear it, so that a very long text is in memory only as often as SQLite needs it.
 
-        The transaction is not repeated. If it fails, the message may be empty, and must be read from its source again.
+        On a server it is an ordinary append. In a file the transaction is not repeated: if it fails, the message may be
+        empty, and must be read from its source again.
         """
+        if self._dialect.one_statement_appends:
+            return self.append_messages(session_id, [message])
         session_id = self._stored_name(session_id)
         encoded = self.encode_all([message])
         with self._engine.writing() as connection:
-            clear = not self._dialect.one_statement_appends and self._are_new(connection, session_id, [encoded[0].row])
+            clear = self._are_new(connection, session_id, [encoded[0].row])
             if clear:
                 message.clear()
             ids = self.append_encoded(connection, session_id, encoded, clear=clear)
