@@ -130,14 +130,16 @@ class Messages(StorePart):
         if self._dialect.one_statement_appends:
             return self.append_messages(session_id, [message])
         session_id = self._stored_name(session_id)
-        encoded = self.encode_all([message])
+        (encoded,) = self.encode_all([message])
         with self._engine.writing() as connection:
-            clear = self._are_new(connection, session_id, [encoded[0].row])
+            clear = self._are_new(connection, session_id, [encoded.row])
             if clear:
                 message.clear()
-            ids = self.append_encoded(connection, session_id, encoded, clear=clear)
+            number, is_new = self.insert(connection, session_id, encoded.row, clear=clear)
+            self.count(connection, session_id, [encoded] if is_new else [])
+            count_redactions(connection, encoded.secrets if is_new else 0)
         self.notify_appended()
-        return ids
+        return [number]
 
     def append_encoded(
         self,
@@ -145,17 +147,12 @@ class Messages(StorePart):
         session_id: StoredName,
         encoded: list[EncodedMessage],
         last_seen: int | None = None,
-        *,
-        clear: bool = False,
     ) -> list[int]:
-        """Append in the transaction of another part of the store, which calls `notify_appended` after it.
-
-        With `clear`, the rows are certainly new, and lose their content.
-        """
+        """Append in the transaction of another part of the store, which calls `notify_appended` after it."""
         if last_seen is not None:
             self._engine.lock_session(connection, session_id)
             refuse_newer(connection, session_id, last_seen, [message.row[_EXTERNAL_ID] for message in encoded])
-        ids, added = self.insert_all(connection, session_id, encoded, clear=clear)
+        ids, added = self.insert_all(connection, session_id, encoded)
         self.count(connection, session_id, added)
         count_redactions(connection, sum([message.secrets for message in added]))
         return ids
@@ -358,19 +355,14 @@ class Messages(StorePart):
         return {**clean, **identifying}, count
 
     def insert_all(
-        self,
-        connection: Connection,
-        session_id: StoredName,
-        messages: Sequence[EncodedMessage],
-        *,
-        clear: bool = False,
+        self, connection: Connection, session_id: StoredName, messages: Sequence[EncodedMessage]
     ) -> tuple[list[int], Sequence[EncodedMessage]]:
         """Insert messages, with one statement if all are certainly new; return all ids, and those that are new."""
         if len(messages) > 1 and self._are_new(connection, session_id, [message.row for message in messages]):
             return self._insert_together(connection, session_id, messages), messages
         ids, added = [], []
         for message in messages:
-            message_id, is_new = self.insert(connection, session_id, message.row, clear=clear)
+            message_id, is_new = self.insert(connection, session_id, message.row)
             ids.append(message_id)
             if is_new:
                 added.append(message)
@@ -412,7 +404,10 @@ class Messages(StorePart):
     def insert(
         self, connection: Connection, session_id: StoredName, row: list[Any], *, clear: bool = False
     ) -> tuple[int, bool]:
-        """Insert a row; return its id, or that of the message with its external id, and whether it is new."""
+        """Insert a row; return its id, or that of the message with its external id, and whether it is new.
+
+        With `clear`, the row is certainly new, and loses its content.
+        """
         if row[_COPY_OF] is not None:
             row = as_copy(connection, session_id, row)
         filled = tuple(map(_is_filled, row))
