@@ -138,6 +138,17 @@ def test_what_is_known_already_is_not_counted_again(redacting: SessionStore) -> 
     assert redacting.usage.statistics()["redacted_secrets"] == 1
 
 
+def test_a_message_that_is_cleared_is_redacted_and_counted_once(redacting: SessionStore, path: Path) -> None:
+    """As very long ones are when they are imported."""
+    redacting.sessions.create_session("s", "cli")
+    for _ in range(2):
+        redacting.messages.append_and_clear("s", {"role": "user", "content": f"is {KNOWN}", "external_id": "e"})
+    assert redacting.usage.statistics()["redacted_secrets"] == 1
+    assert _leaks(path) == []
+    (session,) = redacting.transfer.iter_export()
+    assert (session["message_count"], session["messages"][0]["content"]) == (1, "is [redacted:known_value]")
+
+
 @cases(
     ("given", "kept"),
     [
