@@ -13,15 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoranda.errors import StorageError
-from memoranda.importers import item_import, session_writer
+from memoranda.importers import item_import, session_writer, source_files
 from memoranda.importers.coding_agents.claude_code import ClaudeCode
 from memoranda.importers.importer import Importer
+from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage
 from memoranda.memory.record.store import open_store
 from memoranda.storage.sqlite.engine import SqliteEngine
 from tests.examples import examples
 from tests.forked import Forked, Say, forking
 from tests.importers.claude_code_lines import COMPACTED, PRESENT, assistant, result, text, user
-from tests.importers.import_home import Home, write_lines
+from tests.importers.import_home import Home, ListReader, write_lines
 from tests.peak import PEAK
 
 # Imports a folder in a process, and prints by how much its memory grew.
@@ -88,6 +89,7 @@ def every_message_is_long() -> Iterator[None]:
 def _make_every_message_long(patch: pytest.MonkeyPatch) -> None:
     for module in (item_import, session_writer):
         patch.setattr(module, "MAX_BATCH_CHARS", 1)
+    patch.setattr(source_files, "_LONG_LINE_BYTES", 1)
 
 
 _long_lines = st.lists(st.sampled_from([*PRESENT, *COMPACTED]), max_size=12) | st.lists(
@@ -114,6 +116,18 @@ def test_the_record_is_the_same_however_long_a_message_must_be(lines: list[dict[
                 found.append(home.everything())
                 home.store.close()
         assert found[0] == found[1]
+
+
+@pytest.mark.usefixtures("every_message_is_long")
+def test_a_message_that_a_reader_uses_again_keeps_its_text(tmp_path: Path) -> None:
+    """Only what is made of one line is given away: a tree of messages yields its beginning for every branch."""
+    home = Home(tmp_path / "home")
+    first = ImportedMessage({"role": "user", "content": "a long text", "external_id": "1"})
+    summary = home.take(
+        ListReader(ImportedConversation("a"), first, ImportedConversation("b", parent_host_id="a"), first)
+    )
+    assert (summary.messages, summary.messages_known, summary.problem_count) == (1, 1, 0)
+    assert first.message["content"] == "a long text"
 
 
 @pytest.mark.usefixtures("every_message_is_long")

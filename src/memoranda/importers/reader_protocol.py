@@ -101,6 +101,8 @@ class ImportedMessage(NamedTuple):
     line: int | None = None
     state: MessageState | None = None
     """For a program that records which messages were rewound or compressed; sessions in `original` by their host id."""
+    given_away: bool = False
+    """The reader does not use the message again, so it may be cleared."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -356,7 +356,7 @@ class RecordWriter(SessionWriter):
         chat = [imported.message for imported in messages]
         if not incoming.conversation.columns:
             # Only the last message of a batch is so long, because it ends the batch.
-            last = chat.pop() if _is_very_long(chat[-1]) else None
+            last = chat.pop() if _is_very_long(messages[-1]) else None
             ids = self._store.messages.append_messages(incoming.id, chat) if chat else []
             return ids if last is None else ids + self._store.messages.append_and_clear(incoming.id, last)
         states = [self._state_here(imported.state or MessageState()) for imported in messages]
@@ -370,8 +370,9 @@ class RecordWriter(SessionWriter):
         return replace(state, original=(session_name(self._source, host_id, self._store.scope.user), external_id))
 
 
-def _is_very_long(message: dict[str, Any]) -> bool:
-    content = message.get("content")
+def _is_very_long(imported: ImportedMessage) -> bool:
+    """Whether a text is so long that there is not to be a second copy of it, and the message may be cleared."""
+    content = imported.message.get("content") if imported.given_away else None
     return isinstance(content, str) and len(content) > MAX_BATCH_CHARS
 
 

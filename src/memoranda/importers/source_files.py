@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from memoranda.importers.reader_protocol import Checkpoint, ImportItem, Problem, ReadError, ReadEvent
+from memoranda.importers.reader_protocol import Checkpoint, ImportedMessage, ImportItem, Problem, ReadError, ReadEvent
 
 # An image in a transcript may have several megabytes.
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -174,6 +174,7 @@ class Line(NamedTuple):
     number: int
     raw: bytes
     end: int
+    is_long: bool
 
 
 def read_json_lines(item: ImportItem) -> Iterator[Line | Problem]:
@@ -195,7 +196,8 @@ def read_line_events(
 ) -> Iterator[ReadEvent]:
     """Yield the events of every line and the final ones, with a checkpoint every hundred lines and at the end.
 
-    `reader_state` returns what the reader must know to continue from the current line. The value of a line is cleared.
+    `reader_state` returns what the reader must know to continue from the current line. The value of a long line is
+    cleared.
     """
     last: Line | None = None
     for line in lines:
@@ -203,9 +205,13 @@ def read_line_events(
             yield line
             continue
         last = line
-        events = list(line_events(line))
-        # Only the messages have the line's texts now: one that is very long is released as soon as it is written.
-        line.value.clear()
+        events = line_events(line)
+        if line.is_long:
+            # Only the messages have its texts now, and no reader reads them again: they are released when written.
+            events = [
+                event._replace(given_away=True) if isinstance(event, ImportedMessage) else event for event in events
+            ]
+            line.value.clear()
         yield from events
         if line.number % _LINES_PER_CHECKPOINT == 0:
             yield Checkpoint(line.end, line.number, reader_state())
@@ -236,7 +242,8 @@ def _read_line(file: Path, stream: BinaryIO, number: int, offset: int) -> tuple[
     if not raw or raw.isspace():
         return size, None
     is_unfinished = not is_finished and raw.lstrip().startswith(b"{")
-    kept = raw if size < _LONG_LINE_BYTES else hashlib.sha256(raw).digest()
+    is_long = size >= _LONG_LINE_BYTES
+    kept = hashlib.sha256(raw).digest() if is_long else raw
     try:
         text = raw.decode("utf-8", "surrogatepass")
         del raw
@@ -246,7 +253,7 @@ def _read_line(file: Path, stream: BinaryIO, number: int, offset: int) -> tuple[
         return size, Problem(file, number, text, unfinished=is_unfinished)
     if not isinstance(value, dict):
         return size, Problem(file, number, f"a JSON object is expected, not {type(value).__name__}")
-    return size, Line(value, number, kept, offset + size)
+    return size, Line(value, number, kept, offset + size, is_long)
 
 
 def _skip_line(stream: BinaryIO) -> int:

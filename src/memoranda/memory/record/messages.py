@@ -124,22 +124,24 @@ class Messages(StorePart):
     def append_and_clear(self, session_id: str, message: dict[str, Any]) -> list[int]:
         """Append one message and clear it, so that a very long text is in memory only as often as SQLite needs it.
 
-        On a server it is an ordinary append. In a file the transaction is not repeated: if it fails, the message may be
-        empty, and must be read from its source again.
+        It is not cleared if it was stored before, and on a server. The transaction is not repeated: if it fails, the
+        message may be empty, and must be read from its source again.
         """
         if self._dialect.one_statement_appends:
             return self.append_messages(session_id, [message])
         session_id = self._stored_name(session_id)
-        (encoded,) = self.encode_all([message])
+        encoded = self.encode_all([message])
         with self._engine.writing() as connection:
-            clear = self._are_new(connection, session_id, [encoded.row])
-            if clear:
+            if self._are_new(connection, session_id, [encoded[0].row]):
+                # Before the message is cleared: it may say that there is no such session.
+                self.count(connection, session_id, encoded)
+                count_redactions(connection, encoded[0].secrets)
                 message.clear()
-            number, is_new = self.insert(connection, session_id, encoded.row, clear=clear)
-            self.count(connection, session_id, [encoded] if is_new else [])
-            count_redactions(connection, encoded.secrets if is_new else 0)
+                ids = [self.insert(connection, session_id, encoded[0].row, clear=True)[0]]
+            else:
+                ids = self.append_encoded(connection, session_id, encoded)
         self.notify_appended()
-        return [number]
+        return ids
 
     def append_encoded(
         self,
