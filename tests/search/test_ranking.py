@@ -194,10 +194,20 @@ def test_dates_are_read() -> None:
 def test_last_week_is_the_calendar_week_before_this_one(text: str, today: date, first: date, last: date) -> None:
     """By the calendar, from Monday, so yesterday is in one of them only on its first day."""
     noon = datetime(today.year, today.month, today.day, 12).timestamp()
-    (stretch,) = time_ranges(text, noon)
+    (stretch,) = time_ranges(text, noon, on_weekdays=True)
     begin, end = (datetime.fromtimestamp(seconds) for seconds in stretch)
     assert str(begin) == f"{first} 00:00:00"
     assert str(end) == f"{last + timedelta(days=1)} 00:00:00"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["deploy v2 on Monday", "based on year 2023", "on week 12", "qué hicimos antes de ayer", "l'altro ieri", "hier"],
+)
+def test_what_may_be_another_day_names_none(text: str) -> None:
+    """A weekday is that of last week only in a question about the past."""
+    assert time_ranges(text, 1_750_000_000) == []
+    assert text == "deploy v2 on Monday" or time_ranges(text, 1_750_000_000, on_weekdays=True) == []
 
 
 def test_a_related_word_counts_less_than_the_typed_one() -> None:

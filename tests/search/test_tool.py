@@ -265,7 +265,10 @@ def test_a_query_that_asks_what_was_done_gets_the_last_work(db: SessionDB, call:
     )
     everything = call(query="where were we?")
     assert [work["session_id"] for work in everything["last_work"]] == ["login", "export"]
-    assert "message" not in everything
+    # A conversation in which only an agent spoke is no work of the user's, however many there are.
+    for number in range(5):
+        tell(db, f"notes-{number}", [("assistant", "All done.")], at=noon.timestamp() + 60)
+    assert call(query="where were we?")["last_work"] == everything["last_work"]
     assert not any("last_work" in call(query=query) for query in ("login form", "fix the login form", "yesterday"))
     assert "last_work" not in call(query="what did we do last week", source="cli")
     assert "matches" in call(query="what did we do in March 2019?")["message"]

@@ -27,7 +27,7 @@ def recent(
         project = project_of(os.getcwd())
         if project is None:
             raise SessionError(NOWHERE)
-    ranges = time_ranges(question, time.time())
+    ranges = time_ranges(question, time.time(), on_weekdays=True)
     found = _find(services, user, project, limit=limit, ranges=ranges)
     found = [each for each in found if not ranges or any(start <= each.last_active <= end for start, end in ranges)]
     return {
@@ -52,7 +52,9 @@ def recent_for_prompt(
     """
     if not (asks_to_continue(prompt) if begins else asks_what_was_done(prompt)):
         return ""
-    return recent_block(_find(services, user, project, is_own=is_own, ranges=time_ranges(prompt, time.time())))
+    return recent_block(
+        _find(services, user, project, is_own=is_own, ranges=time_ranges(prompt, time.time(), on_weekdays=True))
+    )
 
 
 def _find(

@@ -43,7 +43,7 @@ _MAX_FILTER_CHARS = 150
 _MAX_NAME_CHARS = 60
 _CONTROL = {number: " " for number in range(32)}
 _OPENING_MESSAGES = 3
-_LAST_WORK = 3
+_LAST_WORK, _LOOKED_AT = 3, 16
 _MIN_SPACES = 2
 # The characters of a snippet; more for the answer to a question, which may lack the words of the question.
 _SNIPPET_CHARS = 240
@@ -82,10 +82,8 @@ class SearchAnswers:
                 if self._current:
                     self._live = db.messages.live_ids(self._current, self._live, rows[0])
                 found = {} if request.cursor else self._find_items(db, request, any_item=bool(any_item))
-                found |= self._find_last_work(db, request, filters)
+                found |= self._find_last_work(db, request, filters, self._settings.answer_chars - json_size(found))
                 answer = self._discover(db, request, filters, self._settings.answer_chars - json_size(found))
-            if not answer["results"] and "last_work" in found:
-                del answer["message"]
             return answer | found
         is_asked = "items" in request.filters and not request.cursor
         found = self._find_items(db, request, any_item=db.feed.has_items()) if is_asked else {}
@@ -104,8 +102,8 @@ class SearchAnswers:
                 found[name].pop()
         return found
 
-    def _find_last_work(self, db: SearchableStore, request: SearchRequest, filters: Filters) -> JsonObject:
-        """The last conversations of the time that a query names, if it asks what was done.
+    def _find_last_work(self, db: SearchableStore, request: SearchRequest, filters: Filters, room: int) -> JsonObject:
+        """The last conversations of the time that a query names, if it asks what was done, in half of the room.
 
         Its words match nothing that was said then. With filters or an order it is a search like any other, and so are
         one or two words.
@@ -113,11 +111,15 @@ class SearchAnswers:
         is_word = request.query.isascii() and request.query.count(" ") < _MIN_SPACES
         if is_word or request.filters or request.sort or request.cursor or not asks_what_was_done(request.query):
             return {}
-        half = replace(self._settings, answer_chars=self._settings.answer_chars // 2)
-        ranges = sorted(time_ranges(request.query, request.now or time.time()), reverse=True)
+        several = replace(request, limit=_LOOKED_AT)
+        ranges = sorted(time_ranges(request.query, request.now or time.time(), on_weekdays=True), reverse=True)
         for within in [replace(filters, since=each.start, until=each.end) for each in ranges] or [filters]:
-            found = browse(db, replace(request, limit=_LAST_WORK), half, self._live.conversation_id, within)
-            if asked := [each for each in found["results"] if "last_question" in each]:
+            found = browse(db, several, self._settings, self._live.conversation_id, within)["results"]
+            # In some only an agent spoke, or what was asked is the same as now.
+            asked = [each for each in found if "last_question" in each][:_LAST_WORK]
+            while asked and json_size(asked) > room // 2:
+                asked.pop()
+            if asked:
                 return {"last_work": asked}
         return {}
 

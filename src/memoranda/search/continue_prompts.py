@@ -22,7 +22,7 @@ _INTENTS = {
     "what session latest, what state us, state earlier, recap session latest, recap us earlier, recap left earlier,"
     "left what us, left us earlier, left session, back where, back what us, back go, catchup us",
     2: "go where us, go where stop, go what us past, where us were with, what us past do earlier, catchup earlier,"
-    "back left",
+    "back left, what us past do then",
     3: "go earlier command, finish earlier command",
 }
 # These are about earlier work only if the prompt says nothing else.
@@ -102,6 +102,8 @@ def _read(text: str) -> tuple[set[str], int]:
             unknown += 1 if joiner or len(words[place]) > 1 else 0.5
         elif not unknown and meanings & {"go", "finish"}:
             found.add("command")
+        # A time such as "in March" or "3 days ago" may as well be that of something else.
+        unknown += "then" in meanings
         found |= meanings
         place += size
     if found & {"together", "you", "please", "do", "with"}:

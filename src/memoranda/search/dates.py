@@ -30,11 +30,14 @@ _MONTH_DAY = compile_later(rf"\b{_MONTH}\.? {_NTH}\b(?:,? (\d{{4}})\b)?", re.IGN
 _MONTH_YEAR = compile_later(rf"\b{_MONTH}\.?,? (?:of )?(\d{{4}})\b", re.IGNORECASE)
 _IN_MONTH = compile_later(rf"\b(?:in|of|during|since|early|late|mid|last|this) {_MONTH}\b", re.IGNORECASE)
 _AGO = compile_later(rf"\b(\d{{1,3}}|{'|'.join(_COUNTS)})(?: of)? (day|week|month|year)s? ago\b", re.IGNORECASE)
-_LAST = compile_later(rf"\b(?:last|on) (week|month|year|{'|'.join(_WEEKDAYS)})\b", re.IGNORECASE)
-# French "hier" is a German "here".
-_YESTERDAY = compile_later(r"\b(?:yesterday|gestern|ayer|ontem|ieri|вчера)\b|昨天|昨日|어제", re.IGNORECASE)
-# Most queries name no date; this finds out quickly. What happens "on Monday" need not be about the last one.
-may_name_date = compile_later(rf"\d|\b(?:ago|last)\b|{_YESTERDAY.pattern}|{_IN_MONTH.pattern}", re.IGNORECASE)
+_SPAN = rf"(week|month|year|{'|'.join(_WEEKDAYS)})\b"
+_LAST = compile_later(rf"\blast {_SPAN}", re.IGNORECASE)
+_LAST_OR_ON = compile_later(rf"\b(?:last|on(?! (?:week|month|year))) {_SPAN}", re.IGNORECASE)
+# French "hier" is a German "here"; "antes de ayer" is a day before yesterday.
+_DAY_BEFORE = r"(?<!antes de )(?<!altro )\b(?:yesterday|gestern|ayer|ontem|ieri|вчера)\b|昨天|昨日|어제"
+_YESTERDAY = compile_later(_DAY_BEFORE, re.IGNORECASE)
+# Most queries name no date; this finds out quickly.
+may_name_date = compile_later(rf"\d|\b(?:ago|last)\b|{_DAY_BEFORE}|{_IN_MONTH.pattern}", re.IGNORECASE)
 _LENGTHS = {"day": 1, "week": 7, "month": 30, "year": 365}
 
 
@@ -45,10 +48,13 @@ class TimeRange(NamedTuple):
     end: float
 
 
-def time_ranges(text: str, now: float) -> list[TimeRange]:
-    """The days and months that a text names; without a year, those of each of the last years."""
+def time_ranges(text: str, now: float, *, on_weekdays: bool = False) -> list[TimeRange]:
+    """The days and months that a text names; without a year, those of each of the last years.
+
+    `on_weekdays` is for a text about the past: there, and only there, "on Monday" is the last one.
+    """
     today = date.fromtimestamp(now)
-    found = _relative(text, today)
+    found = _relative(text, today, _LAST_OR_ON if on_weekdays else _LAST)
     for year, month, day in _calendar(text):
         years = [year] if year else range(today.year - _YEARS_BACK, today.year + 1)
         found += [
@@ -90,14 +96,14 @@ def _time_range(year: int, month: int, day: int | None) -> TimeRange | None:
         return None
 
 
-def _relative(text: str, today: date) -> list[TimeRange]:
+def _relative(text: str, today: date, named: re.Pattern[str]) -> list[TimeRange]:
     """The ranges that are counted back from today: "ago" is the wider, the further back; "last" is by the calendar."""
     days: list[tuple[int, int]] = []
     for match in _AGO.finditer(text):
         count = int(match[1]) if match[1].isdigit() else _COUNTS[match[1].lower()]
         length = _LENGTHS[match[2].lower()]
         days.append((count * length + length // 4, count * length - length // 4))
-    for match in _LAST.finditer(text):
+    for match in named.finditer(text):
         word = match[1].lower()
         if word in _LENGTHS:
             last_day = _first_day(today, word) - timedelta(days=1)
