@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from memoranda.errors import CorruptStoreError
+from memoranda.importers import item_import
 from memoranda.importers.reader_protocol import (
     Checkpoint,
     ImportedConversation,
@@ -158,6 +159,18 @@ def test_messages_that_two_copies_share_are_stored_once(home: Home) -> None:
     assert [(found[name]["parent_session_id"], found[name]["relation"]) for name in ("recited-b", "recited-c")] == [
         ("recited-a", "branch"), ("recited-b", "branch")
     ]  # fmt: skip
+
+
+def test_a_fork_that_shares_more_than_a_batch_has_its_parent(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own messages come in a batch that shares none."""
+    monkeypatch.setattr(item_import, "_MAX_BATCH_MESSAGES", 2)
+    shared = [said(name) for name in "12345"]
+    item_a, item_b = (ImportItem(Path(name), 1, 1.0, "recital") for name in "ab")
+    home.take(ListReader(ImportedConversation("a"), *shared, items=[item_a]))
+    home.take(ListReader(ImportedConversation("b"), *shared, said("6"), said("7"), items=[item_b]))
+    fork = home.everything()["recited-b"]
+    assert (fork["parent_session_id"], fork["relation"]) == ("recited-a", "branch")
+    assert [each["external_id"] for each in fork["messages"]] == ["6", "7"]
 
 
 def test_relatives_may_come_in_one_item(home: Home) -> None:

@@ -108,6 +108,7 @@ class ItemImport:
         self._seen = set(seen_before)
         # Sessions whose own messages have started, so no copied prefix follows.
         self._started: set[str] = set()
+        self._shared_with: dict[str, list[str]] = {}
         self._checkpoint = item.checkpoint
         self._complete = True
         self._count = 0
@@ -275,7 +276,10 @@ class ItemImport:
         shared = self._store.messages.get_external_ids(related, names) if related else {}
         own = [imported for imported in messages if imported.message["external_id"] not in shared]
         if incoming.row is None:
-            incoming = self._with_parent(incoming, [shared[name] for name in names if name in shared], bool(own))
+            # The beginning that a long fork shares may have been in the batches before this one.
+            shared_with = [*self._shared_with.get(incoming.id, ()), *(shared[name] for name in names if name in shared)]
+            self._shared_with[incoming.id] = shared_with[-1:]
+            incoming = self._with_parent(incoming, shared_with, bool(own))
         added, problems = self._writer.write_messages(self._item, incoming, own)
         for problem in problems:
             summary.add_problem(self._item, problem)
