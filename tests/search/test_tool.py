@@ -453,9 +453,11 @@ def test_one_user_never_sees_another(db: SessionDB) -> None:
     for tool in (bob, owner):
         assert tool.call({"query": "zebra"})["results"] == []
         assert tool.call({})["results"] == []
+        assert "last_work" not in tool.call({"query": "where were we?"})
         assert tool.call({"session_id": "anas"})["reason"] == "not_found"
         assert tool.call({"session_id": "anas", "around_message_id": ids[0]})["reason"] == "not_found"
-    assert SessionSearchTool(lambda: db.scoped(Scope.of("ana"))).call({"query": "zebra"})["count"] == 1
+    own = SessionSearchTool(lambda: db.scoped(Scope.of("ana")))
+    assert own.call({"query": "zebra"})["count"] == len(own.call({"query": "where were we?"})["last_work"]) == 1
 
 
 def test_why_names_the_signals_and_the_filters(db: SessionDB, call: Call) -> None:
