@@ -270,8 +270,37 @@ def test_a_query_that_asks_what_was_done_gets_the_last_work(db: SessionDB, call:
         tell(db, f"notes-{number}", [("assistant", "All done.")], at=noon.timestamp() + 60)
     assert call(query="where were we?")["last_work"] == everything["last_work"]
     assert not any("last_work" in call(query=query) for query in ("login form", "fix the login form", "yesterday"))
-    assert "last_work" not in call(query="what did we do last week", source="cli")
+    for more in ({"source": "cli"}, {"sort": "newest"}, {"cursor": "1"}):
+        assert "last_work" not in call(query="where were we?", **more)
     assert "matches" in call(query="what did we do in March 2019?")["message"]
+
+
+def test_the_last_work_is_that_of_the_latest_such_time(db: SessionDB, call: Call) -> None:
+    """A month is that of the last year in which something was done, a weekday the last one."""
+    tell(db, "older", ["write the parser", "Done."], at=BEGIN - 365 * 86_400)
+    tell(db, "newer", ["write the lexer", "Done."], at=BEGIN)
+    (work,) = call(query="what did we do in June?")["last_work"]
+    assert work["session_id"] == "newer"
+    day = datetime.now().replace(hour=12) - timedelta(days=3)
+    tell(db, "review", ["review the cart", "Done."], at=day.timestamp())
+    (work,) = call(query=f"what did we do on {day:%A}?")["last_work"]
+    assert work["session_id"] == "review"
+
+
+def test_the_last_work_leaves_half_of_the_room_to_what_is_found(db: SessionDB) -> None:
+    """However long the questions and answers are."""
+    for number in range(4):
+        tell(
+            db,
+            f"long-{number}",
+            [f"zebra {number} " + "where were we? " * 40, "It is done. " * 90],
+            title=f"{number} " + "T" * 90,
+        )
+    tool = SessionSearchTool(lambda: db, RecallSettings(answer_chars=4000))
+    answer = tool.call({"query": "where were we?"})
+    assert 0 < len(answer["last_work"]) < 3
+    assert answer["results"]
+    assert json_size(answer["last_work"]) <= 2000
 
 
 def test_the_pages_of_a_search_are_its_results_in_order(db: SessionDB, call: Call) -> None:

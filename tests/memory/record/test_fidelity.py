@@ -236,9 +236,11 @@ def test_a_message_is_cleared_only_if_it_was_written(store: SessionStore) -> Non
 
 
 def test_an_append_that_clears_its_message_says_when_there_is_no_session(store: SessionStore) -> None:
-    """As every other append does."""
+    """As every other append does, and the message is still there."""
+    message = {"role": "user", "content": "x", "external_id": "1"}
     with pytest.raises(SessionError, match="nowhere"):
-        store.messages.append_and_clear("nowhere", {"role": "user", "content": "x", "external_id": "1"})
+        store.messages.append_and_clear("nowhere", message)
+    assert message["content"] == "x"
 
 
 @given(text=st.text(max_size=60), role=st.sampled_from(["user", "tool"]), tool=st.none() | st.text(max_size=9))
