@@ -107,6 +107,9 @@ def test_very_long_messages_are_imported_into_a_server(
     assert two.read("two", *_EVENTS) == 0
     (session,) = one.store.transfer.iter_export()
     assert [message["content"] for message in session["messages"]] == ["words 1", "words 2"]
+    for _ in range(2):
+        one.store.messages.append_and_clear(session["id"], {"role": "user", "content": "said twice"})
+    assert len(one.store.messages.get_messages(session["id"])) == 4
 
 
 def test_files_of_the_same_path_are_told_apart(

@@ -132,7 +132,7 @@ def test_a_message_that_a_reader_uses_again_keeps_its_text(tmp_path: Path) -> No
 
 @pytest.mark.usefixtures("every_message_is_long")
 def test_a_long_message_that_could_not_be_written_is_imported_next_time(tmp_path: Path) -> None:
-    """The disk is full: the import fails, the record is as before, and nothing is noted as read."""
+    """The disk is full: the import fails, what was written before stays, and the line is not noted as read."""
     home, long = Home(tmp_path / "home"), "a long text " * 20_000
     write_lines(tmp_path / "s" / "s.jsonl", [user("u1", "short"), user("u2", long), assistant("a1", text("fine"))])
     assert isinstance(home.store.engine, SqliteEngine)

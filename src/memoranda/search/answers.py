@@ -43,7 +43,8 @@ _MAX_FILTER_CHARS = 150
 _MAX_NAME_CHARS = 60
 _CONTROL = {number: " " for number in range(32)}
 _OPENING_MESSAGES = 3
-_LAST_WORK, _LOOKED_AT = 3, 16
+# How many of the latest conversations are shown to a query that asks what was done, and how many are looked at.
+_SHOWN_WORK, _LOOKED_AT = 3, 16
 _MIN_SPACES = 2
 # The characters of a snippet; more for the answer to a question, which may lack the words of the question.
 _SNIPPET_CHARS = 240
@@ -108,15 +109,15 @@ class SearchAnswers:
         Its words match nothing that was said then. With filters or an order it is a search like any other, and so are
         one or two words.
         """
-        is_word = request.query.isascii() and request.query.count(" ") < _MIN_SPACES
-        if is_word or request.filters or request.sort or request.cursor or not asks_what_was_done(request.query):
+        is_short = request.query.isascii() and request.query.count(" ") < _MIN_SPACES
+        if is_short or request.filters or request.sort or request.cursor or not asks_what_was_done(request.query):
             return {}
         several = replace(request, limit=_LOOKED_AT)
         ranges = sorted(time_ranges(request.query, request.now or time.time(), on_weekdays=True), reverse=True)
         for within in [replace(filters, since=each.start, until=each.end) for each in ranges] or [filters]:
             found = browse(db, several, self._settings, self._live.conversation_id, within)["results"]
             # In some only an agent spoke, or what was asked is the same as now.
-            asked = [each for each in found if "last_question" in each][:_LAST_WORK]
+            asked = [each for each in found if "last_question" in each][:_SHOWN_WORK]
             while asked and json_size(asked) > room // 2:
                 asked.pop()
             if asked:

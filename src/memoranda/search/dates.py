@@ -30,14 +30,14 @@ _MONTH_DAY = compile_later(rf"\b{_MONTH}\.? {_NTH}\b(?:,? (\d{{4}})\b)?", re.IGN
 _MONTH_YEAR = compile_later(rf"\b{_MONTH}\.?,? (?:of )?(\d{{4}})\b", re.IGNORECASE)
 _IN_MONTH = compile_later(rf"\b(?:in|of|during|since|early|late|mid|last|this) {_MONTH}\b", re.IGNORECASE)
 _AGO = compile_later(rf"\b(\d{{1,3}}|{'|'.join(_COUNTS)})(?: of)? (day|week|month|year)s? ago\b", re.IGNORECASE)
-_SPAN = rf"(week|month|year|{'|'.join(_WEEKDAYS)})\b"
-_LAST = compile_later(rf"\blast {_SPAN}", re.IGNORECASE)
-_LAST_OR_ON = compile_later(rf"\b(?:last|on(?! (?:week|month|year))) {_SPAN}", re.IGNORECASE)
+_SPAN_OR_WEEKDAY = rf"(week|month|year|{'|'.join(_WEEKDAYS)})\b"
+_LAST = compile_later(rf"\blast {_SPAN_OR_WEEKDAY}", re.IGNORECASE)
+_LAST_OR_ON = compile_later(rf"\b(?:last|on(?! (?:week|month|year))) {_SPAN_OR_WEEKDAY}", re.IGNORECASE)
 # French "hier" is a German "here"; "antes de ayer" is a day before yesterday.
-_DAY_BEFORE = r"(?<!antes de )(?<!altro )\b(?:yesterday|gestern|ayer|ontem|ieri|вчера)\b|昨天|昨日|어제"
-_YESTERDAY = compile_later(_DAY_BEFORE, re.IGNORECASE)
+_YESTERDAY_WORDS = r"(?<!antes de )(?<!altro )\b(?:yesterday|gestern|ayer|ontem|ieri|вчера)\b|昨天|昨日|어제"
+_YESTERDAY = compile_later(_YESTERDAY_WORDS, re.IGNORECASE)
 # Most queries name no date; this finds out quickly.
-may_name_date = compile_later(rf"\d|\b(?:ago|last)\b|{_DAY_BEFORE}|{_IN_MONTH.pattern}", re.IGNORECASE)
+may_name_date = compile_later(rf"\d|\b(?:ago|last)\b|{_YESTERDAY_WORDS}|{_IN_MONTH.pattern}", re.IGNORECASE)
 _LENGTHS = {"day": 1, "week": 7, "month": 30, "year": 365}
 
 
