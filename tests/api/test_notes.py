@@ -71,14 +71,16 @@ def test_notes_leave_a_full_answer_of_a_search_within_its_size(memory: memoranda
 def test_a_moved_entry_is_in_notes_and_one_undo_brings_it_back(memory: memoranda.Memory) -> None:
     """By the tool, in one call; and from the notes to a file."""
     memory.remember(_NOTE)
-    answer = memory.call("memory", {"target": "memory", "action": "move", "old_text": "Globex", "to": "notes"})
+    with memory.session() as session:
+        answer = session.call("memory", {"target": "memory", "action": "move", "old_text": "Globex", "to": "notes"})
     assert answer["success"] and memory.entries() == () and memory.curated.notes is not None
     assert [note.text for note in memory.curated.notes.all()] == [_NOTE]
     change_history.undo(memory.curated, None, PERSON)
     assert memory.entries() == (_NOTE,) and memory.curated.notes.all() == []
     for source, to in (("memory", "notes"), ("notes", "user")):
         call = {"target": source, "action": "move", "old_text": "Globex", "to": to}
-        assert memory.call("memory", call)["success"]
+        with memory.session() as session:
+            assert session.call("memory", call)["success"]
     assert memory.entries("user") == (_NOTE,) and memory.curated.notes.all() == []
 
 
@@ -142,7 +144,8 @@ def test_with_make_room_a_move_and_an_approval_make_room_too(tmp_path: Path) -> 
         _fill(memory)
         memory.remember("Fact 9 " + "about crane " * 40, "user")
         before = memory.entries(), memory.entries("user")
-        answer = memory.call("memory", {"target": "user", "action": "move", "old_text": "crane", "to": "memory"})
+        with memory.session() as session:
+            answer = session.call("memory", {"target": "user", "action": "move", "old_text": "crane", "to": "memory"})
         assert answer["success"] and answer["moved_to_notes"] == [before[0][0]]
         assert memory.entries() == (*before[0][1:], *before[1]) and memory.entries("user") == ()
         change_history.undo(memory.curated, None, PERSON)
@@ -176,8 +179,8 @@ def test_notes_and_project_memory_are_in_tables_too(
     project = project_target("github.com/acme/heron")
     with memoranda.open(tmp_path) as memory:
         for target in ("memory", project):
-            for port in (8080, 9090):
-                memory.remember(f"The API listens on port {port}.", target)
+            for more in ("", " It answers with JSON."):
+                memory.remember(f"The API listens on port 8080.{more}", target)
         before = memory.entries(), memory.entries(project)
         assert len(memory.curate(apply=True)["changes"]) == 2 and memory.curated.notes is not None
         assert {note.owner for note in memory.curated.notes.all()} == {"memory", project}

@@ -65,7 +65,10 @@ _RULES: tuple[tuple[Category, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class EntryFacts:
-    """An entry with its facts; times are in seconds since 1970, `until` is its last day or ""."""
+    """An entry with its facts; times are in seconds since 1970, `until` is its last day or "".
+
+    `sources` are the untrusted ones that may have suggested it; what a person said has none.
+    """
 
     target: Target
     entry: ScannedEntry
@@ -75,6 +78,7 @@ class EntryFacts:
     session: str
     message: int | None
     until: str
+    sources: tuple[str, ...] = ()
 
     @property
     def category(self) -> Category:
@@ -166,13 +170,14 @@ def read_facts(
         at = datetime.fromtimestamp(modified, UTC).isoformat()
         history.add(MemoryChange(0, target, "outside", "outside", "", edits, {}, at))
     unknown = _Known(modified, "outside", "", None)
-    found = [(entry, history.known.get((target, entry.text), unknown)) for entry in entries]
+    found, sources = [(entry, history.known.get((target, entry.text), unknown)) for entry in entries], journal.sources()
     return [
         EntryFacts(
-            target, entry, known.written, known.confirmed, known.actor, known.session, known.message, known.until
+            target, entry, known.written, known.confirmed, known.actor, known.session, known.message, known.until,
+            sources.get(entry.handle, ()),
         )
         for entry, known in found
-    ]
+    ]  # fmt: skip
 
 
 class _History:
@@ -211,7 +216,7 @@ class _History:
     def _note(self, change: MemoryChange, at: float, text: str, ancestor: _Known | None) -> None:
         known = _Known(at, change.actor, change.session, change.message, ancestor.until if ancestor else "")
         if change.action in _RESTORES and text in self._latest:
-            known = replace(self._latest[text], confirmed=at)
+            known = self._latest[text] if change.action == "undo" else replace(self._latest[text], confirmed=at)
         elif change.action in _BY_HAND and ancestor is not None:
             known = replace(ancestor, confirmed=at)
         elif change.action in _BY_HAND or change.action == "found":
@@ -276,13 +281,17 @@ def choose_leaving(
 ) -> list[EntryFacts]:
     """The entries of least use whose size is at least the surplus, or all that may leave; never those of `stay`.
 
-    Expired ones first, then those that conversations used least, and among these the oldest. Who the user is and what
-    they prefer never leaves by itself.
+    Expired ones first, then what untrusted text suggested, then those that conversations used least, and among these
+    the oldest. Who the user is and what they prefer never leaves by itself.
     """
     may_leave = [
         each for each in facts if each.category not in ("identity", "preference") and each.entry.text not in stay
     ]
-    may_leave.sort(key=lambda each: (not each.expired, *astuple(uses.get(each.entry.handle, NO_USE)), each.checked_at))
+    may_leave.sort(
+        key=lambda each: (
+            not each.expired, not each.sources, *astuple(uses.get(each.entry.handle, NO_USE)), each.checked_at,
+        )
+    )  # fmt: skip
     leaving: list[EntryFacts] = []
     for each in may_leave:
         if surplus <= 0:

@@ -15,9 +15,9 @@ from itertools import chain
 from typing import Any, Literal, get_args
 
 from memoranda.memory.curated.memory_file import handle
-from memoranda.memory.curated.operations import EntryEdit, apply_edit, fits
+from memoranda.memory.curated.operations import EntryEdit, apply_edit, fits, key_of
 from memoranda.memory.curated.settings import Target, is_target
-from memoranda.storage.files.journal import Journal, JournalLines
+from memoranda.storage.files.journal import Journal, JournalLines, undone_numbers
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.origin import MEMORANDA, PERSON, Origin, utc_timestamp
 
@@ -37,6 +37,11 @@ MemoryAction = Literal[
 APPROVED = "approved by a person"
 """The note of a change that a person approved."""
 
+KEYED = "under a key"
+"""The note of a change that saved values under keys."""
+
+# What a person takes back or moves is not said again by them.
+_SAYS_NOTHING = frozenset({"undo", "move"})
 
 _ACTIONS = frozenset(get_args(MemoryAction))
 
@@ -141,9 +146,33 @@ class MemoryJournal(Journal[MemoryChange]):
             for written in (handle(edit.after) for edit in change.edits if edit.after is not None):
                 if written in change.sources and change.note != APPROVED:
                     found[written] = tuple(change.sources[written])
-                elif change.actor == PERSON.actor or change.note == APPROVED:
+                elif change.note == APPROVED or (change.actor == PERSON.actor and change.action not in _SAYS_NOTHING):
                     found.pop(written, None)
         return found
+
+    def has_own(self, texts: Sequence[str]) -> bool:
+        """Whether a text is the user's own: nothing that untrusted text may have suggested."""
+        sources = self.sources() if texts else {}
+        return any(handle(text) not in sources for text in texts)
+
+    def keys(self, target: Target) -> frozenset[str]:
+        """The keys under which values of a target were saved; a text that merely has a colon has none."""
+        keyed = [
+            edit.after
+            for change in self.changes()
+            for edit in change.edits
+            # Nothing but a key lets an added text replace another.
+            if change.target == target and (change.note == KEYED or (change.action == "add" and edit.before))
+        ]
+        return frozenset(key for text in keyed if text and (key := key_of(text)))
+
+    def settled(self, target: Target) -> frozenset[str]:
+        """The handles of what an undo brought back or took away: a person has decided about it."""
+        changes = [change for change in self.changes() if change.target == target]
+        undone = undone_numbers(changes)
+        undos = [change for change in changes if change.action == "undo" and change.number not in undone]
+        sides = [side for change in undos for edit in change.edits for side in (edit.before, edit.after)]
+        return frozenset(handle(side) for side in sides if side is not None)
 
     def has_last_days(self) -> bool:
         """Whether any entry ever had a last day; most journals need not be parsed for it."""

@@ -48,7 +48,9 @@ def write_notes(store: MemoryStore, operations: Sequence[Operation], origin: Ori
     if isinstance(planned, NoMatch | Ambiguous):
         return refusals.unmatched(NOTES, planned)
     written = [edit.after for edit in planned.edits if edit.after is not None]
-    if refusal := _refuse(store, written, origin):
+    displaced = [edit.before for edit in planned.edits if edit.before is not None]
+    own = {note.text for note in store.notes.all() if not note.sources}
+    if refusal := _refuse(store, written, origin, displaces_own=not own.isdisjoint(displaced)):
         return refusal
     until = {
         item.text if isinstance(item, Put) else item.content: item.until
@@ -67,7 +69,8 @@ def write_notes(store: MemoryStore, operations: Sequence[Operation], origin: Ori
     return MemoryReceipt(NOTES, Path(NOTES), message, planned.edits)
 
 
-def _refuse(store: MemoryStore, texts: Sequence[str], origin: Origin) -> MemoryRefusal | None:
+def _refuse(store: MemoryStore, texts: Sequence[str], origin: Origin, *, displaces_own: bool) -> MemoryRefusal | None:
+    """Why notes are not written; `displaces_own` says whether a note of the user's own would be replaced or removed."""
     for text in texts:
         if unstorable := unstorable_character(text):
             return refusals.unstorable_text(NOTES, unstorable)
@@ -76,7 +79,8 @@ def _refuse(store: MemoryStore, texts: Sequence[str], origin: Origin) -> MemoryR
         if findings := EntryScanner(store.allowances).findings(text):
             return refusals.blocked(NOTES, findings)
     settings = store.settings
-    untrusted = origin.sources and settings.untrusted_writes != "save" and any(map(changes_behaviour, texts))
+    untrusted = bool(origin.sources) and settings.untrusted_writes != "save"
+    untrusted = untrusted and (displaces_own or any(map(changes_behaviour, texts)))
     if not origin.explicit and (settings.write_approval != "off" or untrusted):
         return MemoryRefusal(
             NOTES, "approval", "A person decides about this, and notes do not wait for one. Nothing was written. "
@@ -100,6 +104,10 @@ def move_entry(store: MemoryStore, source: Target, old_text: str, to: Target, or
         problem = NoMatch(1, ()) if found is None else Ambiguous(1, found)
         return refusals.unmatched(source, problem)
     text, done = known[found], f"Moved to {file_name(to)}."
+    is_untrusted = bool(origin.sources) and not origin.explicit and store.settings.untrusted_writes != "save"
+    if is_untrusted and to == NOTES and changes_behaviour(text) and store.journal.has_own([text]):
+        message = "Only a person takes what the user wants out of the prompt. Nothing was moved."
+        return MemoryRefusal(source, "approval", message)
     if to == NOTES:
         requests = [_removal(source, text, origin, "Moved to notes: search finds it.", "to notes", {text: source})]
     elif source == NOTES:

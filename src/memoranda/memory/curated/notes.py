@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from memoranda.memory.curated.entry_scanner import ScannedEntry
 from memoranda.memory.curated.facts import EntryFacts, is_past, seconds_of
 from memoranda.memory.curated.settings import NOTES_NAMESPACE, Target, file_name, is_target
+from memoranda.memory.curated.snapshot import describe_sources
 from memoranda.support.canonical_text import digest
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.origin import Origin, utc_timestamp
@@ -27,6 +28,7 @@ class Note:
 
     `facts` is what was known about the entry that it was before, if it was one (`EntryFacts.history`). `replaced`
     is the handle of the entry that said something else in its place, or the same: the note is only its history.
+    `sources` are the untrusted ones that may have suggested it.
     """
 
     text: str
@@ -37,6 +39,7 @@ class Note:
     until: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
     replaced: str = ""
+    sources: tuple[str, ...] = ()
 
     @property
     def written(self) -> str:
@@ -45,22 +48,23 @@ class Note:
 
     @property
     def history(self) -> dict[str, str]:
-        """The `EntryFacts.history` of the entry that it becomes now; who makes it one confirms it."""
-        own = {"at": self.at, "actor": self.actor, "session": self.session}
-        return own | dict(self.facts) | {"confirmed": utc_timestamp()}
+        """The `EntryFacts.history` of the entry that it may become."""
+        return {"at": self.at, "actor": self.actor, "session": self.session} | dict(self.facts)
 
     @property
     def shown(self) -> str:
         """The text with its date and origin, as evidence; one whose last day is over, or that was replaced, says so."""
         over = f", true until {self.until}" if is_past(self.until) else ""
         over += f", replaced {self.at[:10]}" if self.replaced else ""
-        return f"{self.text} [noted {self.written[:10]}, beside {file_name(self.owner)}{over}]"
+        noted = f"{self.text} [noted {self.written[:10]}, beside {file_name(self.owner)}{over}]"
+        return noted + describe_sources(self.sources)
 
     def as_entry(self) -> EntryFacts:
         """The entry that the note would be in the memory that it belongs to."""
         known, confirmed = self.history, seconds_of(self.facts.get("confirmed", ""))
         actor, session, written = known["actor"], known["session"], seconds_of(self.written) or 0.0
-        return EntryFacts(self.owner, ScannedEntry(self.text, ()), written, confirmed, actor, session, None, self.until)
+        entry = ScannedEntry(self.text, ())
+        return EntryFacts(self.owner, entry, written, confirmed, actor, session, None, self.until, self.sources)
 
 
 class Notes:
@@ -88,7 +92,8 @@ class Notes:
         value |= {"actor": origin.actor, "session": origin.session}
         until = until or (entry.until if entry else "")
         value |= ({"until": until} if until else {}) | ({"facts": entry.history} if entry else {})
-        value |= {"replaced": replaced} if replaced else {}
+        sources = origin.sources or (entry.sources if entry else ())
+        value |= ({"replaced": replaced} if replaced else {}) | ({"sources": list(sources)} if sources else {})
         items, place = self._items(), ((NOTES_NAMESPACE, owner), _key(text))
         is_new = items.get(*place) is None
         items.put(*place, value, index=["text"])
@@ -117,7 +122,9 @@ def read_note(namespace: Sequence[str], value: Any) -> Note | None:
     fields = {name: str(value.get(name, "")) for name in ("at", "actor", "session", "until", "replaced")}
     facts = value.get("facts")
     known = {name: str(fact) for name, fact in facts.items()} if isinstance(facts, Mapping) else {}
-    return Note(value["text"], namespace[1], **fields, facts=known)
+    named = value.get("sources")
+    sources = tuple(map(str, named)) if isinstance(named, list) else ()
+    return Note(value["text"], namespace[1], **fields, facts=known, sources=sources)
 
 
 def _key(text: str) -> str:

@@ -32,7 +32,7 @@ def render(
     """The block for these entries, or None when there are none; `sources` are those of `MemoryJournal.sources`."""
     if not entries:
         return None
-    shown = [entry.visible_text + _origin(sources.get(entry.handle, ())) for entry in entries]
+    shown = [entry.visible_text + describe_sources(sources.get(entry.handle, ())) for entry in entries]
     return _block(target, usage(used, limit), ENTRY_DELIMITER.join(shown))
 
 
@@ -47,7 +47,8 @@ def remove_origin(text: str) -> str:
     return _ORIGIN.sub("", text)
 
 
-def _origin(sources: Sequence[str]) -> str:
+def describe_sources(sources: Sequence[str]) -> str:
+    """What is said after a text that untrusted text may have suggested; nothing after the user's own."""
     names = ", ".join(_NO_NAME.sub("", name)[:_MAX_NAME_CHARS] for name in sources[:_MAX_SOURCES])
     return f" [origin: {names}; not said by the user]" if names else ""
 

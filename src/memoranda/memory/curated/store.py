@@ -19,7 +19,7 @@ from memoranda.memory.curated.absolute_dates import absolute_dates
 from memoranda.memory.curated.approval_queue import ApprovalQueue, Proposal
 from memoranda.memory.curated.entry_scanner import ScannedEntry
 from memoranda.memory.curated.facts import EntryFacts, Use, choose_leaving, parse_until, read_facts, texts_expired
-from memoranda.memory.curated.journal import APPROVED, MemoryAction, MemoryJournal
+from memoranda.memory.curated.journal import APPROVED, KEYED, MemoryAction, MemoryJournal
 from memoranda.memory.curated.memory_file import ENTRY_DELIMITER, ReadableMemoryFile, WritableState, size
 from memoranda.memory.curated.notes import Notes
 from memoranda.memory.curated.operations import (
@@ -56,7 +56,7 @@ from memoranda.safety.behaviour import changes_behaviour
 from memoranda.storage.files.journaled_writer import WriteFailure, run_exclusively
 from memoranda.support.canonical_text import canonical, unstorable_character
 from memoranda.support.lazy_dataclass import dataclass
-from memoranda.support.origin import Origin
+from memoranda.support.origin import Origin, utc_timestamp
 from memoranda.support.text_file import UndecodableFile, UnreadableFile
 
 # The constants are here too, because programs written for Hermes import them together with the store.
@@ -314,7 +314,12 @@ class MemoryStore:
         if self.notes is None or not request.from_notes:
             return request
         notes = [note for each in request.from_notes.items() if (note := self.notes.get(*each)) is not None]
-        until, facts = {note.text: note.until for note in notes}, {note.text: note.history for note in notes}
+        # Who moves a note into the prompt says that it is true; an undo and the curator do not.
+        confirmed = {"confirmed": utc_timestamp()} if request.action == "move" else {}
+        until = {note.text: note.until for note in notes}
+        facts = {note.text: note.history | confirmed for note in notes}
+        sources = request.origin.sources or next((note.sources for note in notes if confirmed and note.sources), ())
+        request = with_changes(request, origin=with_changes(request.origin, sources=sources))
         return with_changes(request, until=until | dict(request.until), facts=facts | dict(request.facts))
 
     def _remove_note(self, text: str, owner: Target) -> None:
@@ -357,6 +362,8 @@ class MemoryStore:
         request = next(each for each in requests if each.target == refusal.target)
         target, facts = request.target, self.facts(request.target)
         planned = request.plan([each.entry.text for each in facts])
+        if request.origin.sources and not request.origin.explicit:
+            facts = [each for each in facts if each.sources]
         if not isinstance(planned, EntryPlan):
             return []
         surplus = size(planned.entries) - self.settings.limit(target)
@@ -412,14 +419,19 @@ class MemoryStore:
         return None
 
     def _needs_approval(self, request: WriteRequest) -> bool:
-        """Whether untrusted text may have suggested a change of behaviour, which then awaits a person."""
+        """Whether untrusted text may have suggested what a person must decide about.
+
+        That is a change of behaviour, and whatever replaces, removes or ends an entry that is the user's own.
+        """
         if not request.origin.sources or self.settings.untrusted_writes == "save":
             return False
         planned = self._writer.plan_now(request)
-        # A refusal is returned by the write itself.
-        return isinstance(planned, EntryPlan) and any(
-            changes_behaviour(text) for edit in planned.edits for text in (edit.before, edit.after) if text
-        )
+        if not isinstance(planned, EntryPlan):
+            # A refusal is returned by the write itself.
+            return False
+        sides = [text for edit in planned.edits for text in (edit.before, edit.after) if text]
+        displaced = [edit.before for edit in planned.edits if edit.before] + _ended(request, planned)
+        return self.journal.has_own(displaced) or any(map(changes_behaviour, sides))
 
     def _propose(self, request: WriteRequest, operations: Sequence[Operation]) -> MemoryWriteResult:
         target = request.target
@@ -428,7 +440,7 @@ class MemoryStore:
         planned = self._writer.plan_now(request)
         if isinstance(planned, MemoryRefusal):
             return planned
-        if not planned.edits:
+        if not planned.edits and not _ended(request, planned):
             return MemoryReceipt(target, self.path(target), request.nothing)
         replaced = [edit.before for edit in planned.edits]
         proposal = run_exclusively(
@@ -457,6 +469,12 @@ class MemoryStore:
     def user_char_limit(self) -> int:
         """How many characters USER.md may have."""
         return self.settings.user_char_limit
+
+
+def _ended(request: WriteRequest, planned: EntryPlan) -> list[str]:
+    """The entries that only get another last day."""
+    written = {edit.after for edit in planned.edits}
+    return [text for text, until in request.until.items() if until and text in planned.entries and text not in written]
 
 
 def _describe_proposal(proposal: Proposal) -> str:
@@ -494,6 +512,7 @@ def _build_request(
         done,
         nothing,
         allow=allow,
+        note=KEYED if all(isinstance(item, Put) for item in operations) else "",
         until={_written_text(item): item.until for item in operations if not isinstance(item, Remove)},
     )
 

@@ -149,8 +149,9 @@ class MemoryTool:
             if self._store.project is None:
                 return describe(refusals.no_project(self._store.settings), self._store)
             source, to = (self._store.project if each == PROJECT else each for each in (source, to))
-        origin = replace(self._origin, message=self._message_of())
-        return describe(move_entry(self._store, source, _read_text(arguments, "old_text", ""), to, origin), self._store)
+        old_text = _read_text(arguments, "old_text", "")
+        origin = self._origin_of([Remove(old_text)])
+        return describe(move_entry(self._store, source, old_text, to, origin), self._store)
 
     def _origin_of(self, operations: Sequence[Operation]) -> Origin:
         if self._sources_of is None:
