@@ -38,7 +38,7 @@ ING_MODULES = {
 def _texts() -> list[str]:
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     # What people say in the cases of a benchmark is data.
-    cases = r"(?!benchmarks/(?:everyday/|facts/|curator/.*txt))"
+    cases = r"(?!benchmarks/(?:everyday/|facts/|curator/.*txt|year_wordings.txt))"
     kept = re.compile(rf"^{cases}(src/.*\.py|docs/.*\.md|benchmarks/.*\.(py|md|txt)|[A-Z]+\.md)$")
     return [name for name in listed.splitlines() if kept.match(name) and (ROOT / name).is_file()]
 

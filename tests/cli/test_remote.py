@@ -84,7 +84,7 @@ def test_memory_is_looked_after_at_a_service_as_on_a_home(
     (tmp_path / "heron").mkdir()
     monkeypatch.chdir(tmp_path / "heron")
     _output(run("remember", "The shop uses npm for its front end."))
-    _output(run("remember", "The shop uses npm for its front end, and yarn for its tools."))
+    _output(run("remember", "The shop uses npm for its front end. It uses yarn for its tools."))
     _output(run("remember", "--project", "this", "Releases are cut from the branch stable."))
     assert "heron" in _output(run("memory", "list")) and "branch stable" in _output(run("memory", "list"))
     assert "npm" not in _output(run("memory", "list", "project"))

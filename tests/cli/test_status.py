@@ -20,7 +20,7 @@ def test_the_status_says_how_full_and_old_memory_is_and_what_waits(tmp_path: Pat
     """A proposal of the agent, what the curator found, a note, and the conversations of this week by agent."""
     terminal = Terminal(tmp_path)
     terminal.ok("remember", "The shop uses npm for its front end.")
-    terminal.ok("remember", "The shop uses npm for its front end, and yarn for its tools.")
+    terminal.ok("remember", "The shop uses npm for its front end. It uses yarn for its tools.")
     with memoranda.open(tmp_path) as memory:
         with memory.session() as session, session.turn("Where is the depot?") as turn:
             turn.done("In Leeds.")

@@ -143,7 +143,10 @@ def test_every_command_in_a_page_exists(page: Path) -> None:
         ("first-memory.md", ["Project uses pytest with xdist.", "Undid change 2 (add) in USER.md."]),
         (
             "a-week-with-your-memory.md",
-            ["time zone: Europe/Lisbon", "1 note,", "memory: superseded", "memory: contained", "Undid change "],
+            [
+                *("time zone: Europe/Lisbon", "1 note,", "memory: same", "memory: contained", "Undid change "),
+                "Nothing to tidy up.",
+            ],
         ),
     ],
 )

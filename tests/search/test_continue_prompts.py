@@ -7,9 +7,7 @@ import pytest
 from memoranda.search.continue_prompts import asks_to_continue, asks_what_was_done
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-FILES = [
-    BENCHMARKS / "curator" / name for name in ("continue.txt", "unseen/continue.txt", "unseen/second_continue.txt")
-]
+FILES = sorted((Path(__file__).parent / "continue_prompts").glob("*.txt"))
 PROMPTS = [line for path in FILES for line in path.read_text("utf-8").splitlines()]
 
 

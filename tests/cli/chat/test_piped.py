@@ -51,7 +51,7 @@ def test_the_chat_says_that_the_curator_proposes_something(home: Path, service: 
     """At its beginning, with the command that shows it."""
     with open_memory(home) as memory:
         memory.remember("The API listens on port 8080.")
-        memory.remember("The API listens on port 9090.")
+        memory.remember("The API listens on port 8080. It answers with JSON.")
     assert "The curator proposes 1 change to memory: 'memoranda curate' shows them" in json.dumps(
         _events(home, said="Hello\n")
     )

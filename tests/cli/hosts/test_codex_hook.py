@@ -90,13 +90,13 @@ def test_a_sub_agent_is_recorded_when_it_stops(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("mode", "note"), [("auto", "curated: superseded"), ("propose", "proposes 1 change")])
+@pytest.mark.parametrize(("mode", "note"), [("auto", "curated: contained"), ("propose", "proposes 1 change")])
 def test_the_end_of_a_session_runs_the_curator_once_a_day_if_something_changed(
     tmp_path: Path, mode: str, note: str
 ) -> None:
     """The end of a turn does not; a run that changed nothing is remembered, too."""
     transcript, terminal = _rollout(tmp_path, _ID, _TURNS[:1]), Terminal(tmp_path / "home")
-    old, new = "Staging server: 10.2.0.14", "Staging server: 10.2.0.31"
+    old, new = "Staging is on 10.2.0.14.", "Staging is on 10.2.0.14. It has two disks."
     terminal.ok("config", "set", "curate.mode", mode)
     terminal.ok("remember", old)
     runs = []

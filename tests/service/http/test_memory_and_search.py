@@ -140,18 +140,18 @@ def test_the_memory_of_a_project_over_http(client: httpx.Client) -> None:
 
 
 def test_the_curator_proposes_and_applies_over_http(client: httpx.Client) -> None:
-    """The entry that a newer one replaces leaves memory, and one undo brings it back."""
-    for text in ("Staging server: 10.2.0.14", "Staging server: 10.2.0.31"):
+    """The entry that a newer one contains leaves memory, and one undo brings it back."""
+    for text in ("Staging is on 10.2.0.14.", "Staging is on 10.2.0.14. It has two disks."):
         assert client.post("/v1/memory/memory/entries", json={"text": text}).status_code == 201
     proposed = client.get("/v1/memory/curate").json()["changes"]
-    assert [change["rule"] for change in proposed] == ["superseded"]
+    assert [change["rule"] for change in proposed] == ["contained"]
     applied = client.post("/v1/memory/curate").json()
-    assert [change["rule"] for change in applied["changes"]] == ["superseded"]
+    assert [change["rule"] for change in applied["changes"]] == ["contained"]
     shown = [entry["text"] for entry in client.get("/v1/memory/memory/entries").json()["entries"]]
-    assert "Staging server: 10.2.0.14" not in shown
+    assert "Staging is on 10.2.0.14." not in shown
     assert client.post("/v1/memory/undo", json={"change": applied["applied"][0]}).status_code == 201
     shown = [entry["text"] for entry in client.get("/v1/memory/memory/entries").json()["entries"]]
-    assert "Staging server: 10.2.0.14" in shown
+    assert "Staging is on 10.2.0.14." in shown
 
 
 def test_an_entry_moves_to_the_notes_and_back_over_http(client: httpx.Client) -> None:

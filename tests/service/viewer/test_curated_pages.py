@@ -215,13 +215,13 @@ def test_forms_that_name_nothing_change_nothing(viewer: RunningViewer, path: str
 def test_what_the_curator_proposes_is_shown_done_and_undone(viewer: RunningViewer) -> None:
     """Only what the page showed is done, as one change; what leaves is listed as a note."""
     client, curated = viewer.client(), viewer.memory.curated
-    longer = "CI runs on Jenkins, with two agents in the cellar."
+    longer = "CI runs on Jenkins. Two agents are in the cellar."
     curated.add("memory", longer, PERSON)
     page = client.get("/view/memory/tidy").text
     assert f"<del>{JENKINS}</del>" in page and f"stays: {longer}" in page
     seen = page.partition('name="seen" value="')[2].partition('"')[0]
     curated.add("user", "The editor is Helix.", PERSON)
-    curated.add("user", "The editor is Helix, with its own key names.", PERSON)
+    curated.add("user", "The editor is Helix. It has its own key names.", PERSON)
     late = _send(client, "/view/memory/tidy", seen=seen)
     assert late.status_code == 409 and "nothing was done" in late.text and JENKINS in curated.entries("memory")
     seen = late.text.partition('name="seen" value="')[2].partition('"')[0]

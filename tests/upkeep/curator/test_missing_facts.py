@@ -1,22 +1,33 @@
 """What a merged text lacks of its originals is named, and nothing else."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
-from benchmarks.curator.evaluate import judge_merges
 from memoranda.curator import missing_facts
+
+
+def _merges(mark: str) -> Iterator[list[str]]:
+    """What is missing in each merge of `merges.txt` with this mark: `-` loses something, `=` loses nothing."""
+    for line in Path(__file__).with_name("merges.txt").read_text("utf-8").splitlines():
+        if line.startswith(f"{mark} "):
+            entries, _, merged = line[2:].rpartition(" => ")
+            _, *originals = (part.strip() for part in entries.split(" | "))
+            yield missing_facts(originals, merged)
 
 
 def test_what_a_merged_text_loses_is_found() -> None:
     """In at least 95 of 100 development cases: names, numbers, units, dates, paths, conditions, exceptions, owners."""
-    lossy = [each for each in judge_merges() if each.mark == "-"]
-    assert len([each for each in lossy if each.right]) >= 0.95 * len(lossy)
+    lossy = list(_merges("-"))
+    assert len([missing for missing in lossy if missing]) >= 0.95 * len(lossy) > 0
 
 
 @pytest.mark.slow
 def test_another_wording_loses_nothing() -> None:
     """In at least 80 of 100 development cases a text that says the same is accepted."""
-    lossless = [each for each in judge_merges() if each.mark == "="]
-    assert len([each for each in lossless if each.right]) >= 0.8 * len(lossless)
+    lossless = list(_merges("="))
+    assert len([missing for missing in lossless if not missing]) >= 0.8 * len(lossless) > 0
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_without_budget_the_rules_work_alone(home: Path, serve: Serve) -> None:
     server = serve([{"entries": [1, 3], "text": MERGED}])
     config.set_value(Home.at(home), "budget.daily_tokens", "0")
     with memoranda.open(home) as memory:
-        memory.remember("Anna owns billing and Ben owns search.")
+        memory.remember(f"{OTHER} Ben owns search.")
         answer = memory.curate(apply=True)
         assert [change["rule"] for change in answer["changes"]] == ["contained"]
         assert "budget" in answer["without_model"]

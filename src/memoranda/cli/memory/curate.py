@@ -20,10 +20,11 @@ _NOTHING = "Nothing to tidy up."
 @click.option("--apply", is_flag=True, help="Do it: one change, which one undo takes back.")
 @memory_options
 def command(invocation: Invocation, apply: bool) -> None:
-    """Show what rules would tidy up: said twice, contained, replaced, expired, gone, or of least use in a full memory.
+    """Show what is certain enough to tidy up: said twice, contained, another value of a key, expired, or gone.
 
-    What leaves a file is kept as a note, and a note that was often of use comes back. No model is asked,
-    unless curate.model names one.
+    Of a full memory also what was of least use. What leaves a file is kept as a note, and a note that was often of use
+    comes back. What 'memoranda memory undo' takes back is not proposed again. No model is asked, unless curate.model
+    names one.
     """
     with open_memory_of(invocation) as memory:
         answer = memory.curate(apply=apply)

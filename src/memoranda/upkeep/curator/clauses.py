@@ -239,11 +239,6 @@ def _pieces(sentence: str, protected: Sequence[tuple[int, int]]) -> Iterable[tup
     yield sentence[start:], ""
 
 
-def words_in(text: str) -> list[Word]:
-    """The words of a whole entry, in its language."""
-    return words_of(text, language=_language(text))
-
-
 def words_of(text: str, at: int = 0, *, language: str = "en", starts: bool = True) -> list[Word]:
     """The words of a text that carry meaning, in their order; `starts` says whether a sentence starts with it."""
     found: list[Word] = []

@@ -93,10 +93,9 @@ class Curator:
         return [plan for target in enabled if (plan := self._plan(target, notes)).changes]
 
     def _plan(self, target: Target, notes: Sequence[EntryFacts]) -> _TargetPlan:
-        view, facts = self.store.view(target), self.store.facts(target)
-        sources = self.store.journal.sources()
-        untrusted = frozenset(each.entry.text for each in facts if each.entry.handle in sources)
-        looked_at = CuratedTarget(target, facts, view.limit, self._directory_of(target), untrusted)
+        view, facts, journal = self.store.view(target), self.store.facts(target), self.store.journal
+        keys, settled = journal.keys(target), journal.settled(target)
+        looked_at = CuratedTarget(target, facts, view.limit, self._directory_of(target), keys, settled)
         # Counting uses searches the record, and only a full memory and notes need it.
         is_full = view.used > FULL * view.limit
         changes = plan_changes(looked_at, self.store.uses(facts) if is_full else {}, self.suggest)

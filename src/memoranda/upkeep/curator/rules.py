@@ -1,4 +1,9 @@
-"""What the curator would change, by rules that can be explained; nothing here writes anything.
+"""What the curator would change: only what is certain, by rules that can be read; nothing here writes anything.
+
+What is certain: an entry says the same words as another, or stands as whole sentences in one that was said later; two
+values were saved under one key; a last day is over; the project no longer has what an entry names. Entries that are
+merely about the same thing are never compared. What untrusted text suggested displaces nothing that a person said, and
+what an undo brought back or took away stays so.
 
 Each entry is touched by one rule at most in a run: what is left is looked at again in the next.
 """
@@ -8,22 +13,26 @@ import re
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Literal
 
 from memoranda.memory.curated.absolute_dates import absolute_dates
 from memoranda.memory.curated.facts import NO_USE, EntryFacts, Use, choose_leaving
-from memoranda.memory.curated.memory_file import ENTRY_DELIMITER
+from memoranda.memory.curated.memory_file import ENTRY_DELIMITER, handle
+from memoranda.memory.curated.snapshot import describe_sources
 from memoranda.support.lazy_dataclass import dataclass
-from memoranda.upkeep.curator.clauses import clauses_of
-from memoranda.upkeep.curator.entry_pairs import find_pairs
+from memoranda.support.shorten import shorten_end
+from memoranda.upkeep.curator.same_words import repetitions, statements_within
 
-Rule = Literal["relative_date", "expired", "same", "contained", "superseded", "gone", "worded", "full", "used"]
+Rule = Literal["relative_date", "expired", "same", "contained", "same_key", "gone", "worded", "full", "used"]
 
 FULL = 0.8
 # A note that was of use in so many conversations of the last month is worth a place in the prompt again.
 OFTEN = 3
 _GIT_SECONDS = 5.0
+_PREVIEW_CHARS = 60
+_PATH = re.compile(r"(?<![\w./~:@-])[\w.@]+(?:[\w.@-]*/)+(?:[\w.@-]*\w)?")
 _MAKE = re.compile(r"\bmake ([a-z][\w-]*)")
 _SCRIPT = re.compile(r"\b(?:npm|pnpm|yarn)(?: run)? ([a-z][\w:-]*)")
 _BRANCH = re.compile(r"\bbranch (?:called |named )?`?([\w./-]*[\w-])`?|`?([\w./-]*[\w-])`? branch\b")
@@ -63,14 +72,20 @@ class CuratorChange:
 class CuratedTarget:
     """What the rules look at: the entries of one target in file order, its limit, and the directory of its project.
 
-    `untrusted` are the texts that untrusted text may have suggested.
+    `keys` are the keys under which values were saved (`MemoryJournal.keys`), and `settled` the handles of what a
+    person has decided about (`MemoryJournal.settled`).
     """
 
     name: str
     facts: Sequence[EntryFacts]
     limit: int
     directory: Path | None = None
-    untrusted: frozenset[str] = frozenset()
+    keys: frozenset[str] = frozenset()
+    settled: frozenset[str] = frozenset()
+
+    def is_settled(self, text: str) -> bool:
+        """Whether a person has decided that a text stays, or stays away."""
+        return handle(text) in self.settled
 
 
 FindChanges = Callable[[CuratedTarget, Sequence[EntryFacts]], Iterable[CuratorChange]]
@@ -84,14 +99,36 @@ def plan_changes(
     `suggest` is asked about what no rule touches.
     """
     found: list[CuratorChange] = []
-    touched: set[str] = set()
-    for rule in (_relative_dates, _expired, _pairs, _gone, suggest):
+    touched = {each.entry.text for each in target.facts if target.is_settled(each.entry.text)}
+    for rule in (_relative_dates, _expired, _same_key, _same, _contained, _gone, suggest):
         left = [each for each in target.facts if each.entry.text not in touched and not each.entry.findings]
         for change in rule(target, left):
             if not touched.intersection(change.before):
                 found.append(change)
                 touched.update(change.before)
-    return found + list(_full(target, found, uses))
+    found += _full(target, found, uses)
+    return [_with_sources(change, target) for change in found]
+
+
+def _with_sources(change: CuratorChange, target: CuratedTarget) -> CuratorChange:
+    """The change with a reason that names the untrusted sources of its entries."""
+    sources = {each.entry.text: each.sources for each in target.facts if each.sources}
+    named = [
+        f" “{shorten_end(text, _PREVIEW_CHARS)}”{describe_sources(sources[text])}."
+        for text in dict.fromkeys(change.before)
+        if text in sources
+    ]
+    return replace(change, reason=change.reason + "".join(named)) if named else change
+
+
+def _may_displace(one: EntryFacts, other: EntryFacts) -> bool:
+    """Whether the first entry is trusted at least as much as the second."""
+    return not one.sources or bool(other.sources)
+
+
+def _outlasts(one: EntryFacts, other: EntryFacts) -> bool:
+    """Whether the first entry is still shown when the second would no longer be."""
+    return not one.until or (bool(other.until) and one.until >= other.until)
 
 
 def _relative_dates(target: CuratedTarget, facts: Sequence[EntryFacts]) -> Iterator[CuratorChange]:
@@ -108,40 +145,58 @@ def _expired(target: CuratedTarget, facts: Sequence[EntryFacts]) -> Iterator[Cur
             yield CuratorChange("expired", target.name, (each.entry.text,), (), f"Its last day was {each.until}.")
 
 
-def _pairs(target: CuratedTarget, facts: Sequence[EntryFacts]) -> Iterator[CuratorChange]:
-    """The entry that was written or confirmed later wins; of one that contains the other, the longer stays."""
+def _same_key(target: CuratedTarget, facts: Sequence[EntryFacts]) -> Iterator[CuratorChange]:
+    """Of two values that have one key, as two machines may have saved them, the one that was said last stays."""
+    keyed = sorted((each for each in facts if each.key in target.keys), key=lambda each: each.checked_at)
+    for older, newer in combinations(keyed, 2):
+        if older.key == newer.key and _may_displace(newer, older):
+            texts, reason = (
+                (older.entry.text, newer.entry.text),
+                f"The newer value of “{newer.key}” replaces the older.",
+            )
+            yield CuratorChange("same_key", target.name, texts, texts[1:], reason)
+
+
+def _same(target: CuratedTarget, facts: Sequence[EntryFacts]) -> Iterator[CuratorChange]:
+    """Of two entries with the same words, the one that was said last stays, if it may."""
     ordered = sorted(facts, key=lambda each: each.checked_at)
-    texts = [each.entry.text for each in ordered]
-    for older, newer, relation in find_pairs(texts):
-        pair = (texts[older], texts[newer])
-        if relation == "superseded":
-            yield CuratorChange("superseded", target.name, pair, pair[1:], "The newer entry replaces the older one.")
-        elif relation == "same":
-            yield CuratorChange("same", target.name, pair, pair[1:], "Both say the same.")
-        else:
-            kept = pair[1:] if relation == "contains" else pair[:1]
-            yield CuratorChange("contained", target.name, pair, kept, "One entry says all that the other says.")
+    for older, newer in repetitions(ordered, lambda each: each.entry.text):
+        stays, leaves = (newer, older) if _may_displace(newer, older) else (older, newer)
+        if _outlasts(stays, leaves):
+            texts = (leaves.entry.text, stays.entry.text)
+            yield CuratorChange("same", target.name, texts, texts[1:], "Both say the same words.")
+
+
+def _contained(target: CuratedTarget, facts: Sequence[EntryFacts]) -> Iterator[CuratorChange]:
+    """An entry leaves whose sentences were said again later, with more; what is added there may also take it back."""
+    ordered = sorted(facts, key=lambda each: each.checked_at)
+    for shorter, longer in statements_within(ordered, lambda each: each.entry.text):
+        is_later = shorter.checked_at <= longer.checked_at
+        if is_later and _may_displace(longer, shorter) and _outlasts(longer, shorter):
+            texts, reason = (
+                (shorter.entry.text, longer.entry.text),
+                "The newer entry says all of the older one, and more.",
+            )
+            yield CuratorChange("contained", target.name, texts, texts[1:], reason)
 
 
 def _gone(target: CuratedTarget, facts: Sequence[EntryFacts]) -> Iterator[CuratorChange]:
-    """Entries about a file, branch or command that the project had and no longer has."""
+    """Entries about a file, branch or command that the project had and no longer has.
+
+    One that a person confirmed is true for another reason.
+    """
     if target.directory is None or not (target.directory / ".git").exists():
         return
     for each in facts:
-        gone = _find_gone(target.directory, each.entry.text)
+        gone = "" if each.confirmed else _find_gone(target.directory, each.entry.text)
         if gone:
             yield CuratorChange("gone", target.name, (each.entry.text,), (), f"The project no longer has {gone}.")
 
 
 def _find_gone(directory: Path, text: str) -> str:
-    paths = [
-        word.key for clause in clauses_of(text) for word in clause.words if word.kind == "path" and " " not in word.key
-    ]
-    for path in paths:
-        named = re.search(re.escape(path), text, re.IGNORECASE)
-        name = named[0] if named else path
-        is_inside = "/" in name and not name.startswith(("/", "~", "-")) and "://" not in name and "*" not in name
-        if is_inside and not (directory / name).exists() and _git(directory, "log", "-1", "--format=%h", "--", name):
+    for match in _PATH.finditer(text):
+        name = match[0]
+        if not (directory / name).exists() and _git(directory, "log", "-1", "--format=%h", "--", name):
             return f"the file {name}"
     for match in _BRANCH.finditer(text):
         name = match[1] or match[2]
@@ -193,7 +248,8 @@ def _full(target: CuratedTarget, changes: Sequence[CuratorChange], uses: Mapping
         each for each in target.facts if each.entry.text not in gone or any(each.entry.text in c.after for c in changes)
     ]
     used = len(ENTRY_DELIMITER.join([*(each.entry.text for each in stay), *added]))
-    for each in choose_leaving(stay, uses, gone, used - FULL * target.limit):
+    kept = gone.union(each.entry.text for each in stay if target.is_settled(each.entry.text))
+    for each in choose_leaving(stay, uses, kept, used - FULL * target.limit):
         count = uses.get(each.entry.handle, NO_USE).count
         often = "in no conversation" if not count else f"in {count} conversation{'s' if count > 1 else ''}"
         reason = f"The memory is fuller than {FULL:.0%}, and this entry was of use {often} since it was written."
@@ -203,7 +259,10 @@ def _full(target: CuratedTarget, changes: Sequence[CuratorChange], uses: Mapping
 def plan_returns(
     target: CuratedTarget, changes: Sequence[CuratorChange], notes: Sequence[EntryFacts], uses: Mapping[str, Use]
 ) -> Iterator[CuratorChange]:
-    """The notes that were often of use, as far as there is room for them and no rule would take them out again."""
+    """The notes that were often of use, as far as there is room for them and no rule would take them out again.
+
+    One that untrusted text suggested comes back by a person's hand only.
+    """
     if any(change.rule == "full" for change in changes):
         return
     present = [each.entry.text for each in target.facts]
@@ -213,6 +272,8 @@ def plan_returns(
         used += len(text) + len(ENTRY_DELIMITER)
         if count < OFTEN or used > FULL * target.limit:
             return
+        if note.sources or target.is_settled(text):
+            continue
         together = replace(target, facts=[*target.facts, note])
         if text not in present and not any(text in change.before for change in plan_changes(together, {})):
             reason = f"The note was of use in {count} conversations of the last month."

@@ -6,7 +6,7 @@ from functools import lru_cache
 from memoranda.search.index.stemmer import stem
 
 # Words between commas mean the same in an entry.
-SYNONYMS = """
+_SYNONYMS = """
 begin commence launch, finish complete conclude, leave depart, buy purchase acquire, repair fix, edit change
 modify alter adjust touch, delete erase remove, create generate, choose select pick, verify validate check test, send
 dispatch mail, receive obtain, give provide supply grant, allow permit, forbid prohibit ban, approve authorize
@@ -46,16 +46,8 @@ stuff style suite suppose sure tend that's there's they're though thus today tog
 veut we're well whatever whichever year yet you'll you're you've
 """
 _ROOT_OF = {
-    root: stem(words.split()[0]) for words in SYNONYMS.split(",") for word in words.split() for root in (stem(word),)
+    root: stem(words.split()[0]) for words in _SYNONYMS.split(",") for word in words.split() for root in (stem(word),)
 }
-# What kind of thing a name or a value is.
-_KIND_WORDS = """
-account address amount app area branch brand category channel city code country database date day deadline device
-document duration field file folder group host language length level list location machine module network number page
-period phase process program project room rule script season section server service site size software step street
-system table team threshold title tool topic town unit value variable version word zone
-"""
-_KINDS = frozenset(map(stem, _KIND_WORDS.split()))
 _LIGHT = frozenset(map(stem, _LIGHT_WORDS.split()))
 _ENDING = re.compile(r"(?:[ai]nc|[ae]nt|ation|ition|ment|ship|er|or|ist|al|ur|ag|abl|iv|i|e)$")
 _MIN_ROOT = 4
@@ -70,10 +62,6 @@ def root_of(key: str) -> str:
         return _ROOT_OF[key]
     base = _ENDING.sub("", key)
     return _ROOT_OF.get(base, base) if len(base) >= _MIN_ROOT else key
-
-
-def is_kind(key: str) -> bool:
-    return key in _KINDS
 
 
 def is_light(key: str) -> bool:

@@ -44,8 +44,7 @@ class ModelWordings:
     def suggest(self, target: CuratedTarget, facts: Sequence[EntryFacts]) -> Iterator[CuratorChange]:
         """The suggestions that say all that their originals say, and no more."""
         # A key, a last day and an untrusted source belong to one entry, and would be lost in another wording.
-        texts = [each.entry.text for each in facts if not each.key and not each.until]
-        texts = [text for text in texts if text not in target.untrusted]
+        texts = [each.entry.text for each in facts if not (each.key or each.until or each.sources or each.confirmed)]
         for numbers, text in self._suggestions(texts) if len(texts) > 1 else ():
             originals = tuple(texts[number] for number in numbers)
             if keeps_everything(originals, text):
