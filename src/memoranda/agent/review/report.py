@@ -111,10 +111,10 @@ def writes_of(name: str, arguments: Mapping[str, Any], result: JsonObject) -> li
     if name not in (MEMORY_TOOL, SKILL_TOOL):
         return []
     where = _where(name, arguments, result)
-    if result.get("success") is not True:
-        return [ReviewWrite("refused", where, why=str(result.get("error", ""))[:_PREVIEW_CHARS])]
     if result.get("staged"):
         return [ReviewWrite("staged", where)]
+    if result.get("success") is not True:
+        return [ReviewWrite("refused", where, why=str(result.get("error", ""))[:_PREVIEW_CHARS])]
     if name == SKILL_TOOL:
         return [_skill_write(where, arguments, result)]
     changed = result.get("changed") or []

@@ -102,7 +102,7 @@ def remember(
         findings = {"findings": problem["findings"]} if "findings" in problem else {}
         return cast("MemoryAnswer", {"success": False, "reason": problem["reason"], "error": str(error)} | findings)
     receipt = {name: value for name, value in answer.items() if value is not None and name not in ("ids", "proposal")}
-    staged = {"staged": True, "pending_id": answer["proposal"]} if "proposal" in answer else {}
+    staged = {"reason": "approval", "pending_id": answer["proposal"]} if "proposal" in answer else {}
     return cast("MemoryAnswer", {"success": True} | receipt | staged)
 
 

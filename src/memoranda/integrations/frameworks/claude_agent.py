@@ -191,7 +191,8 @@ def memory_server(memory: "Memory") -> "McpSdkServerConfig":
     def wrap(tool: "Tool") -> "SdkMcpTool[Any]":
         async def call(arguments: dict[str, Any]) -> dict[str, Any]:
             text = await blocking_calls.run_to_end(session.call, tool.name, arguments)
-            failed = not json.loads(text).get("success", True)
+            answer = json.loads(text)
+            failed = not (answer.get("success", True) or "staged" in answer)
             return {"content": [{"type": "text", "text": text}], "is_error": failed}
 
         return SdkMcpTool(tool.name, tool.description, tool.parameters, call)

@@ -168,7 +168,7 @@ class McpServer:
             raise ProtocolError(INVALID_PARAMS, f"There is no tool {name[:100]!r} here.")
         # Only as text, without structuredContent: some hosts give both to the model, which doubles the tokens.
         text = {"type": "text", "text": fit_answer(answer)}
-        return {"content": [text], "isError": not answer.get("success", True)}
+        return {"content": [text], "isError": not (answer.get("success", True) or "staged" in answer)}
 
     def _list_resources(self, request: RpcRequest) -> JsonObject:
         if self._memory_text() is None:

@@ -120,7 +120,7 @@ class MemoryTool:
             _log.exception("the memory tool failed")
             message = f"Memory failed unexpectedly ({type(error).__name__}: {error}). Continue without saving."
             result = tool_refusal("internal", message)
-        if result["success"]:
+        if result["success"] or "staged" in result:
             self._failures = 0
             return result
         self._failures += 1
@@ -132,7 +132,7 @@ class MemoryTool:
         if isinstance(arguments, Mapping) and arguments.get("action") == "move":
             return self._move(arguments)
         target, operations = read_arguments(arguments)
-        origin = self._origin_of(operations)
+        origin = self._origin_of([item.old_text if isinstance(item, Remove) else item.content for item in operations])
         if target == NOTES:
             # Most calls write no notes.
             from memoranda.memory.curated.moves import write_notes  # noqa: PLC0415
@@ -150,13 +150,12 @@ class MemoryTool:
                 return describe(refusals.no_project(self._store.settings), self._store)
             source, to = (self._store.project if each == PROJECT else each for each in (source, to))
         old_text = _read_text(arguments, "old_text", "")
-        origin = self._origin_of([Remove(old_text)])
-        return describe(move_entry(self._store, source, old_text, to, origin), self._store)
+        return describe(move_entry(self._store, source, old_text, to, self._origin_of([old_text])), self._store)
 
-    def _origin_of(self, operations: Sequence[Operation]) -> Origin:
+    def _origin_of(self, texts: Sequence[str]) -> Origin:
+        """Return the origin of a change that writes, removes or moves these texts."""
         if self._sources_of is None:
             return self._origin
-        texts = [item.old_text if isinstance(item, Remove) else item.content for item in operations]
         return replace(self._origin, sources=self._sources_of(texts), message=self._message_of())
 
 
@@ -219,7 +218,7 @@ def describe(outcome: MemoryWriteResult, store: MemoryStore) -> JsonObject:
             result = _describe_receipt(outcome, store)
         case AwaitsApproval():
             return {
-                "success": True, "done": True, "staged": True, "target": outcome.target,
+                "success": False, "staged": True, "done": True, "reason": "approval", "target": outcome.target,
                 "pending_id": outcome.proposal, "message": outcome.message,
             }  # fmt: skip
         case MemoryRefusal():

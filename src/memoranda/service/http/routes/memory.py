@@ -96,6 +96,8 @@ _NEW_ENTRY = Object(
 )  # fmt: skip
 RECEIPT = Object(
     (
+        Field("success", Flag(), "With status 202: false, because nothing was saved."),
+        Field("staged", Flag(), "With status 202: true, a person decides."),
         Field("target", Text(1, 300), "memory, user, or that of a project.", required=True),
         Field("message", Text(0, 2_000), "What was done.", required=True),
         Field("change", optional(Whole(), "a number"), "The number in the log; null if nothing changed.", True),
@@ -173,8 +175,8 @@ def entry_json(facts: EntryFacts) -> JsonObject:
 def _as_answer(outcome: MemoryWriteResult) -> Answer:
     """A receipt without any text of the entries, so that it can be stored; raises Problem for a refusal."""
     if isinstance(outcome, AwaitsApproval):
-        body: JsonObject = {"target": outcome.target, "message": outcome.message, "change": None, "ids": []}
-        return Answer(body | {"proposal": outcome.proposal}, 202)
+        body: JsonObject = {"success": False, "staged": True, "target": outcome.target, "message": outcome.message}
+        return Answer(body | {"change": None, "ids": [], "proposal": outcome.proposal}, 202)
     if isinstance(outcome, MemoryReceipt):
         written = [edit.after for edit in outcome.edits if edit.after is not None]
         is_new = any(edit.before is None for edit in outcome.edits)
