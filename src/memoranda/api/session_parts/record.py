@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memoranda.api.services import HomeServices
+from memoranda.memory.record.message_rows import is_own
 from memoranda.safety.fence import strip_recalled_blocks
 from memoranda.support.json_texts import map_texts
 
@@ -63,8 +64,13 @@ class SessionRecord:
         return self.db.live_context(self.id) if self.exists else []
 
     def spoken_context(self, after: int, limit: int) -> list[dict[str, Any]]:
-        """The newest messages that are sent to the model as `Rotation.spoken_context` reads them."""
-        return self.db.rotation.spoken_context(self.id, after, limit) if self.exists else []
+        """The newest messages that are sent to the model as `Rotation.spoken_context` reads them.
+
+        `is_own` says whether they are the user's own words.
+        """
+        row = self.load()
+        spoken = self.db.rotation.spoken_context(self.id, after, limit) if row is not None else []
+        return [message | {"is_own": is_own(message, row)} for message in spoken]
 
     def context_size(self) -> int:
         """How many messages are sent to the model."""

@@ -151,7 +151,7 @@ class _ReadContext:
             self.size, self.last_id = self.size + 1, message["id"]
             for call in message["tool_calls"] or ():
                 self._names |= _name_of_call(call)
-            if message["role"] == "user" and not message["is_summary"]:
+            if message["is_own"]:
                 self.user_texts.append(_text_of(message["content"]))
                 self.user_message = message["id"]
                 self.older.extend(self.latest)

@@ -242,6 +242,18 @@ def decode_json(text: str) -> Any:
         return text
 
 
+def is_own(message: Mapping[str, Any], session: Mapping[str, Any] | None) -> bool:
+    """Return whether a message has the user's own words, as this program was given them.
+
+    A host writes text of its own in the user's role, so nothing that was imported from one counts; what its hooks
+    delivered is in their log.
+    """
+    if message["role"] != "user" or message["is_summary"]:
+        return False
+    is_of_host = session is not None and bool(session.get("host"))
+    return not is_of_host or (message["external_id"] is None and message["copy_of"] is None)
+
+
 def text_of(content: Any) -> str:
     """The text of content of any kind: text itself, or the text parts of structured content, one per line."""
     if content is None:

@@ -37,7 +37,8 @@ from memoranda.support.shorten import shorten_end
 # The columns that a session inherits from the one it continues or branches from.
 _INHERITED = ("source", "user_id", "model", "model_config", "billing_provider", "billing_base_url", "billing_mode",
               "archived", "project", "extra")  # fmt: skip
-_SPOKEN = ("id", "role", "is_summary", "tool_call_id", "tool_name", "tool_calls", "content", "content_format")
+_SPOKEN = ("id", "role", "is_summary", "copy_of", "external_id", "tool_call_id", "tool_name", "tool_calls", "content",
+           "content_format")  # fmt: skip
 # The keys of what is stored with a whole conversation.
 _NOTES = "compression_notes"
 REPLACED = "replaced_messages"
