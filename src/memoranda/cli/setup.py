@@ -257,6 +257,7 @@ class _SetupRun:
         self._import([program for program in chosen if program.source is not None])
         failures = self._install([program for program in chosen if program.can_install or program.problem])
         self._search()
+        self._say_what_waits()
         self.data |= {"success": not failures, "applied": True}
         if self._invocation.as_json:
             self._invocation.respond("", self.data)
@@ -304,6 +305,13 @@ class _SetupRun:
             return
         self._say("\n" + bold(f'A search over your own history: memoranda search "{answer["query"]}"'))
         self._say(format_search_answer(answer))
+
+    def _say_what_waits(self) -> None:
+        with open_home(self._invocation) as memory:
+            self.data["waiting"] = waiting = len(memory.curated.proposals.all())
+        if waiting:
+            text = "change of memory waits" if waiting == 1 else "changes of memory wait"
+            self._say(f"\n{waiting} {text} for your decision: memoranda memory pending")
 
     def _say(self, text: str) -> None:
         if not self._invocation.as_json:

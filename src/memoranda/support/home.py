@@ -23,6 +23,8 @@ from memoranda.support.durable_files import read_file
 from memoranda.support.lazy_dataclass import dataclass
 
 DEFAULT_PROFILE = "default"
+PENDING = "pending"
+"""The directory, below that of a memory, with the changes that wait for a person."""
 
 # The application id that SQLite stores in a file ("Memo" for Memoranda, zero for most other programs).
 APPLICATION_ID = b"Memo"

@@ -8,6 +8,7 @@ import json
 from functools import partial
 
 from memoranda.integrations.hooks.events import EVENT_NAMES, PLUGIN_HOSTS, TOOLS, USER_PROMPT
+from memoranda.support.home import PENDING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 # Hosts whose model gets context only with a prompt: the first prompt of a session gets the memory too.
 _MEMORY_WITH_PROMPT = frozenset({"gemini-cli", "opencode"})
 
+# Hosts that show a message of a hook to the person; the model of another one is asked to say it.
+_HOSTS_THAT_SHOW = frozenset({"claude-code", "codex", "gemini-cli"})
 _MAX_PAYLOAD_BYTES = 16 * 1024 * 1024
 # Claude Code shows longer text only in part.
 _MAX_MEMORY_CHARS = 9_500
@@ -129,20 +132,44 @@ def answer_event(config: "HomeConfig", user: str | None, payload: HookPayload, h
         answer = _evidence_for_prompt(config, user, payload, host)
         if _needs_memory(config.home, payload, host):
             answer = _add_memory(_memory_for_session(config, user, payload.directory), answer)
+    notice = _waiting_notice(config.home, user, payload, answer)
+    if notice and host not in _HOSTS_THAT_SHOW:
+        answer.text = f"{answer.text}\n\n{notice} Tell the user.".strip()
+    output: dict[str, Any] = {}
     if answer.text:
-        output: dict[str, Any] = {"text": answer.text}
+        output = {"text": answer.text}
         if host == "cursor":
             output = {"continue": True, "additional_context": answer.text}
         elif host not in PLUGIN_HOSTS:
             output = {"hookSpecificOutput": {"hookEventName": payload.event_name, "additionalContext": answer.text}}
-        answer.text = json.dumps(output, ensure_ascii=False)
+    if notice and host in _HOSTS_THAT_SHOW:
+        output["systemMessage"] = f"Memoranda: {notice}"
+    answer.text = json.dumps(output, ensure_ascii=False) if output else ""
     return answer
+
+
+def _waiting_notice(home: "Home", user: str | None, payload: HookPayload, answer: HookAnswer) -> str:
+    """Says once in a session that changes of memory wait for a person; "" if none does.
+
+    Those of a server are not looked for: that would be one more connection for each prompt.
+    """
+    waiting = sorted(path.stem for path in (home.memories(user) / PENDING).glob("*.json"))
+    if not waiting or not payload.session_id:
+        return ""
+    from memoranda.integrations.hooks.log import announced_proposals  # noqa: PLC0415
+
+    if announced_proposals(home.root, payload.session_id).issuperset(waiting):
+        return ""
+    answer.details = {**answer.details, "waiting": waiting}
+    changes = "1 change of memory waits" if len(waiting) == 1 else f"{len(waiting)} changes of memory wait"
+    return f"{changes} for a decision: 'memoranda memory pending' shows what an agent wanted to remember."
 
 
 def call_tool(home: "Home", user: str | None, payload: HookPayload, host: str) -> str:
     """Calls a tool for a host with a plugin, by its name there; returns the answer as JSON."""
     from memoranda.importers.session_writer import session_name  # noqa: PLC0415
-    from memoranda.integrations.tool_host import fit_answer, open_for_hosts  # noqa: PLC0415
+    from memoranda.integrations.tool_host import ToolHost, fit_answer, open_for_hosts  # noqa: PLC0415
+    from memoranda.integrations.user_words import heard_words  # noqa: PLC0415
     from memoranda.safety.fence import screen_tools  # noqa: PLC0415
     from memoranda.support.tool import tool_refusal  # noqa: PLC0415
 
@@ -155,7 +182,13 @@ def call_tool(home: "Home", user: str | None, payload: HookPayload, host: str) -
             search = memory.services.search_tool(user, session_name(host, payload.session_id, user))
             (tool,) = screen_tools(search.definitions())
             return fit_answer(tool.call(payload.arguments))
-        return fit_answer(memory.call(name, payload.arguments))
+        tool_host = ToolHost(memory, source=host, heard=partial(heard_words, memory))
+        try:
+            return fit_answer(
+                tool_host.call(name, payload.arguments) or tool_refusal("disabled", "Memory is switched off.")
+            )
+        finally:
+            tool_host.close()
 
 
 def _evidence_for_prompt(config: "HomeConfig", user: str | None, payload: HookPayload, host: str) -> HookAnswer:

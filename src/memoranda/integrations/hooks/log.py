@@ -90,6 +90,11 @@ def missed_memory(home: Path, session_id: str) -> bool:
     return unanswered and not any(fields.get("memory") is True for fields in calls)
 
 
+def announced_proposals(home: Path, session_id: str) -> set[str]:
+    """The proposals of which a call of this session has said that they wait."""
+    return {each for fields in _calls_of(home, session_id).values() for each in fields.get("waiting", ())}
+
+
 def _calls_of(home: Path, session_id: str) -> dict[str, dict[str, Any]]:
     """The calls of a session by their ids, each with its result if it has one."""
     if not session_id:

@@ -21,7 +21,7 @@ from memoranda.storage.files.journal_file import LineFile
 from memoranda.storage.files.journaled_writer import JournaledWriter, WriteFailure, was_never_published, write_failure
 from memoranda.storage.files.named_texts import Document, NamedFiles, NamedTexts
 from memoranda.support.durable_files import publish, staged_path
-from memoranda.support.home import projects_beside
+from memoranda.support.home import PENDING, projects_beside
 from memoranda.support.text_file import ABSENT
 
 ALLOWANCES = "allowed.json"
@@ -110,7 +110,7 @@ class FileStorage(JournaledWriter[MemoryChange], MemoryStorage):
         folders = {PROJECTS: self._projects}
         names = (*FILE_NAMES.values(), f"{PROJECTS}/*/{FILE_NAMES['memory']}")
         self.texts = NamedFiles(directory, *names, folders=folders)
-        self.proposals = NamedFiles(directory / "pending", "*.json", "rejected/*.json")
+        self.proposals = NamedFiles(directory / PENDING, "*.json", "rejected/*.json")
         self.backups = NamedFiles(directory, *(f"{name}.bak.*" for name in names), folders=folders)
         self.allowances = Document(NamedFiles(directory, ALLOWANCES), ALLOWANCES)
         self.forgotten = Document(NamedFiles(directory, FORGOTTEN), FORGOTTEN)
@@ -128,7 +128,7 @@ class FileStorage(JournaledWriter[MemoryChange], MemoryStorage):
         return bool(self._staged())
 
     def leftovers(self) -> list[Path]:
-        found = [path for directory in ("", "pending") for path in sorted((self.directory / directory).glob(".*.tmp"))]
+        found = [path for directory in ("", PENDING) for path in sorted((self.directory / directory).glob(".*.tmp"))]
         return found + sorted(self._projects.glob("*/.*.tmp"))
 
     def _staged(self) -> dict[Target, Path]:
