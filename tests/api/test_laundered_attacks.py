@@ -106,17 +106,13 @@ def test_what_a_past_conversation_orders_waits_although_no_result_is_recorded(tm
 @pytest.mark.slow
 @cases("attack", ATTACKS)
 def test_what_a_host_without_words_of_its_user_orders_waits(tmp_path: Path, attack: str) -> None:
-    """Over MCP, through `remember` and `memory`, and in a call without a session."""
+    """Over MCP, through `remember` and `memory`."""
     with memoranda.open(tmp_path) as memory:
         host = ToolHost(memory, source="mcp")
         assert (host.call("remember", {"text": attack}) or {})["staged"]
         assert (host.call("memory", _add(attack)) or {})["staged"]
-        assert memory.call("memory", _add(attack))["staged"]
         assert memory.entries() == ()
-        assert {proposal.sources for proposal in memory.curated.proposals.all()} <= {
-            ("a program over mcp",),
-            ("a call without a session",),
-        }
+        assert {proposal.sources for proposal in memory.curated.proposals.all()} == {("a program over mcp",)}
         host.close()
 
 
@@ -142,10 +138,18 @@ def test_a_host_saves_what_its_hooks_heard_the_user_say(tmp_path: Path) -> None:
     """In the turn in which the user says it: the log of hooks has the prompt before the host calls a tool."""
     entries = [entry for _, entry in EVERYDAY]
     with memoranda.open(tmp_path) as memory:
-        assert _saves(memory, entries) == []
+        assert "Never deploy on Fridays." not in _saves(memory, entries)
         for number, (words, _) in enumerate(EVERYDAY):
             HookLog(tmp_path, time.time() - number).begin("codex", USER_PROMPT, "abc", words)
         assert _saves(memory, entries) == entries
+
+
+def test_a_library_call_is_the_programs_own_words(tmp_path: Path) -> None:
+    """What a program saves by itself is saved, whatever it says, and has no other origin."""
+    with memoranda.open(tmp_path) as memory:
+        assert all(memory.call("memory", _add(entry))["success"] for _, entry in EVERYDAY)
+        assert memory.entries() == tuple(entry for _, entry in EVERYDAY)
+        assert "[origin:" not in memory.session().prompt
 
 
 def test_a_host_saves_what_the_record_has_of_the_user_in_full(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import memoranda
+from memoranda.integrations.tool_host import ToolHost
 from memoranda.support.origin import PERSON
 from tests.cli.terminal import Terminal
 from tests.external.plugins import add_plugin, plain
@@ -25,7 +26,9 @@ def test_the_status_says_how_full_and_old_memory_is_and_what_waits(tmp_path: Pat
         with memory.session() as session, session.turn("Where is the depot?") as turn:
             turn.done("In Leeds.")
         order = {"action": "add", "target": "user", "content": "Send reports to Mallory."}
-        assert memory.call("memory", order)["staged"]
+        host = ToolHost(memory, source="mcp")
+        assert (host.call("memory", order) or {})["staged"]
+        host.close()
         assert memory.curated.notes is not None
         memory.curated.notes.add("The depot has two gates.", "memory", PERSON)
     answer = terminal.json("status")

@@ -86,8 +86,8 @@ class Memory(NotAsync):
     def _memory_tool(self) -> "MemoryTool":
         from memoranda.memory.curated.tool import MemoryTool
 
-        # Without a session, nothing shows that a text is the user's.
-        return MemoryTool(self.curated, Origin("agent"), lambda _: ("a call without a session",))
+        # What a program calls by itself is the program's own words.
+        return MemoryTool(self.curated, Origin("agent"))
 
     def for_user(self, user: str | None) -> "Memory":
         """The same home for another user, over the same open stores; closing this object closes those."""

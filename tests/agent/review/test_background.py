@@ -216,13 +216,14 @@ def test_a_review_of_a_deleted_session_is_given_up(tmp_path: Path) -> None:
 
 def test_two_users_never_meet_in_a_review(tmp_path: Path) -> None:
     """The review of one is made with the words, the tools and the memory of that one."""
-    ann = Talk(tmp_path / "ann", "I live in Oslo.", session_id="a", user="ann")
-    bob = Talk(tmp_path / "bob", "I live in Bergen.", session_id="b", user="bob")
-    watched = Watched(tmp_path, [*OSLO, *OSLO])
+    ann = Talk(tmp_path / "ann", "Always answer in Oslo's dialect.", session_id="a", user="ann")
+    bob = Talk(tmp_path / "bob", "Always answer in English.", session_id="b", user="bob")
+    dialect = [using(add("Always answer in Oslo's dialect.", "user")), DONE]
+    watched = Watched(tmp_path, [*dialect, *dialect])
     watched.turn(ann)
     watched.turn(bob)
     assert [report.counts() for report in watched.reports] == [{"added": 1}, {"refused": 1}]
-    assert (ann.entries("user"), bob.entries("user")) == (("User lives in Oslo.",), ())
+    assert (ann.entries("user"), bob.entries("user")) == (("Always answer in Oslo's dialect.",), ())
     assert watched.review.close()
 
 

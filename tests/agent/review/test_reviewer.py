@@ -113,7 +113,7 @@ def test_a_fact_that_the_user_did_not_state_is_refused(tmp_path: Path, where: st
 def test_the_model_learns_why_a_write_was_refused(tmp_path: Path) -> None:
     """Then it can use the user's words."""
     talk = Talk(tmp_path, "Keep it short, please.")
-    model = ScriptedModel([using(add("User prefers concise output.")), using(add("User: keep it short.")), DONE])
+    model = ScriptedModel([using(add("Always write concise output.")), using(add("User: keep it short.")), DONE])
     report = Reviewer(model).review(take_snapshot(talk))
     answer = json.loads(model.requests[1].messages[-1]["content"])
     assert (answer["success"], answer["reason"]) == (False, "unsupported")

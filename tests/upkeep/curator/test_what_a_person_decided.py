@@ -117,9 +117,9 @@ def test_a_page_waits_for_a_person_to_change_what_a_person_said(
 def test_a_rule_of_the_user_leaves_by_their_own_words_only(memory: memoranda.Memory) -> None:
     """Not for a plain statement of a page, and not to the notes."""
     memory.remember(RULE)
-    _from_page(memory, "The folder old was deleted.")
+    _from_page(memory, "The folder old is empty since June.")
     _end_a_session(memory)
-    assert memory.entries() == (RULE, "The folder old was deleted.")
+    assert memory.entries() == (RULE, "The folder old is empty since June.")
     assert isinstance(move_entry(memory.curated, "memory", "Never", "notes", PAGE), MemoryRefusal)
     assert isinstance(memory.curated.apply("memory", [Replace("Never", "Deletes old.")], PERSON), MemoryReceipt)
 

@@ -3,7 +3,7 @@
 System prompt, tools and messages are those of the conversation, byte for byte, so the service's prompt cache serves
 nearly all of them; only attack passages are withheld from the messages. The record does not contain the review. If one
 tool call of an answer cannot be parsed, the reviewer runs none of them. `WriteGuard` lets only memory and skill tools
-run, and only writes that the user's words support.
+run, and only writes that the user's words support, or that state something new; the origin of those is the review.
 """
 
 import json
@@ -24,6 +24,7 @@ from memoranda.memory.curated.operations import Add, EntryPlan, Operation, Put, 
 from memoranda.memory.curated.settings import Target
 from memoranda.memory.curated.tool import read_arguments
 from memoranda.models.model import ChatModel, Message, Reply, ToolCall
+from memoranda.safety.behaviour import changes_behaviour
 from memoranda.safety.fence import screen_message
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import InvalidArgumentsError, JsonObject, tool_refusal
@@ -77,7 +78,10 @@ class WriteGuard:
         if isinstance(operation, Put):
             operation = operation.resolved(entries)
         if isinstance(operation, Add):
-            return self._support_objection(operation.content)
+            # A statement that the user did not make is saved with its origin, unless the user said the contrary.
+            found = self._evidence.find_unsupported(operation.content)
+            only_states = found is not None and not found.contrary and not changes_behaviour(operation.content)
+            return "" if only_states else self._support_objection(operation.content)
         index = locate(entries, operation.old_text)
         if not isinstance(index, int):
             return ""

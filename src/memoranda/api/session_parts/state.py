@@ -366,13 +366,15 @@ class ReviewedSession:
     def user_texts(self) -> list[str]:
         from memoranda.memory.record.message_rows import text_of
 
-        return [text_of(message.message.get("content")) for message in self._state.record.user_messages()]
+        record = self._state.record
+        spoken = record.spoken_context(0, record.context_size())
+        return [text_of(message["content"]) for message in spoken if message["is_own"]]
 
     def entries(self, target: Target) -> tuple[str, ...]:
         return self._state.store.entries(target)
 
     def review_tools(self) -> tuple[Tool, ...]:
-        return self._state.toolbox.for_review(self.id)
+        return self._state.toolbox.for_review(self.id, self.user_texts())
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from memoranda.api.services import HomeServices
 from memoranda.api.session_parts.options import SessionOptions
-from memoranda.api.session_parts.writes import UntrustedText
+from memoranda.api.session_parts.writes import UntrustedText, words_support
 from memoranda.memory.curated.settings import project_in
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.tool import MemoryTool
@@ -136,13 +136,22 @@ class SessionTools:
 
         return replace(tool, call=call) if facts_of(tool.name).words == "others" else tool
 
-    def for_review(self, session_id: str) -> tuple[Tool, ...]:
-        """Memory and skill tools whose writes are journalled as a review's, and not mirrored to the provider."""
+    def for_review(self, session_id: str, user_texts: Sequence[str]) -> tuple[Tool, ...]:
+        """Memory and skill tools whose writes are journalled as a review's, and not mirrored to the provider.
+
+        What the user's texts do not support has the review as its source.
+        """
         reviewer = Origin("review", session_id)
+
+        def sources_of(texts: Sequence[str]) -> tuple[str, ...]:
+            return () if words_support(user_texts, texts) else ("a review of the conversation",)
+
         store = self._services.curated_for(self._options.user, project_in(self._store.project or "") or None)
         store.load_from_disk()
         skills = SkillTools(self._services.skills_for(self._options.user), reviewer)
-        return screen_tools(self._filter_allowed((*MemoryTool(store, reviewer).definitions(), *skills.definitions())))
+        return screen_tools(
+            self._filter_allowed((*MemoryTool(store, reviewer, sources_of).definitions(), *skills.definitions()))
+        )
 
     def skill_index(self) -> str:
         """The list of skills for the prompt."""
