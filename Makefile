@@ -113,7 +113,7 @@ bench: $(READY)
 # Vendors' real servers, installed into .cache/vendors: takes minutes, and needs the package registries.
 # VENDORS="mem0 honcho" runs some of them.
 vendors: $(READY)
-	$(BIN)/python -m benchmarks.vendors.run $(VENDORS)
+	$(BIN)/python -m tests.acceptance.vendors.run $(VENDORS)
 
 clean:
 	rm -rf $(VENV) $(FRAMEWORKS) .hermes-venv dist site .cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

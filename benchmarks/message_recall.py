@@ -25,16 +25,19 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.recall import fill_store
-from benchmarks.vendors.quality_result import contains_evidence
 from memoranda.home.session_db import SessionDB
 from memoranda.integrations.hooks.prompt_evidence import find_evidence
 from memoranda.models.tokens import estimate_text
+from memoranda.search.query import content_words
 from memoranda.search.tool import SessionSearchTool
 
 DEPTH = 10
 LIMIT = 5
 """How many sessions an answer has, unless it is set."""
 UNSPACED = ("cmrc_zh", "jsquad_ja")
+# Evidence counts as shown if a line of the text has this share of its content words.
+_SHARE_OF_WORDS = 0.6
+_MIN_WORDS = 3
 _WORD = re.compile(r"\w+")
 _FIELDS = ("recall", "ndcg", "fts_recall", "fts_ndcg", "shown", "tokens", "hook", "hook_tokens")
 
@@ -87,6 +90,23 @@ def rank_quality(ranked: list[str], gold: set[str]) -> tuple[float, float]:
     gain = sum(hit / log2(rank + 2) for rank, hit in enumerate(hits))
     ideal = sum(1 / log2(rank + 2) for rank in range(min(DEPTH, len(gold))))
     return sum(hits) / len(gold), gain / ideal
+
+
+def contains_evidence(recalled: str, evidence: str) -> bool:
+    """Return whether a text has a message word for word, or most of its content words in one line.
+
+    A text of thousands of words has most words of a short message by chance.
+    """
+    if _normalize(evidence) in _normalize(recalled):
+        return True
+    words = content_words(evidence)
+    return len(words) >= _MIN_WORDS and any(
+        len(words & content_words(line)) >= _SHARE_OF_WORDS * len(words) for line in recalled.splitlines()
+    )
+
+
+def _normalize(text: str) -> str:
+    return " ".join(text.split()).casefold()
 
 
 def read_texts(value: Any) -> list[str]:

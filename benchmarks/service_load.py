@@ -3,12 +3,9 @@
     .venv/bin/python -m benchmarks.service_load cost [--server]
     .venv/bin/python -m benchmarks.service_load mixed [--server] [--seconds 20]
     .venv/bin/python -m benchmarks.service_load steady [--server] [--minutes 10]
-    .venv/bin/python -m benchmarks.service_load minimal                     a minimal service on the same server
-    .venv/bin/python -m benchmarks.service_load peer --cache DIRECTORY      mem0's server in the same run
 
 `--server` puts the record into a PostgreSQL server of its own (fsync on) instead of a file. CPU is user and system time
-of the service and, with `--server`, of PostgreSQL; the clients are a process of their own and do not count. `peer`
-needs what `make vendors VENDORS=mem0` installed; its model is scripted, so that only the server counts.
+of the service and, with `--server`, of PostgreSQL; the clients are a process of their own and do not count.
 """
 
 import argparse
@@ -17,7 +14,6 @@ import json
 import os
 import random
 import re
-import socket
 import statistics
 import subprocess
 import sys
@@ -25,14 +21,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import memoranda
 from benchmarks.server_append import server_cpu
-from benchmarks.vendors.mem0 import Mem0ServerWordForWord
 from memoranda.home import config
 from memoranda.support.home import Home
 from tests.postgres import Server, newest_binaries, start_server
@@ -53,11 +48,6 @@ class Service:
     def __init__(self, process: int, port: int, server: Server | None) -> None:
         self.process, self.port, self._server = process, port, server
 
-    @property
-    def server(self) -> Server:
-        assert self._server is not None
-        return self._server
-
     def cpu(self) -> float:
         fields = Path(f"/proc/{self.process}/stat").read_text().rpartition(")")[2].split()
         own = sum(map(int, fields[11:13])) / _TICK
@@ -75,12 +65,11 @@ class Service:
 class Client:
     """A connection that is used again for every request."""
 
-    def __init__(self, port: int, headers: dict[str, str] | None = None) -> None:
+    def __init__(self, port: int) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        self._headers = {"Content-Type": "application/json", **(headers or {})}
 
     def post(self, path: str, body: Any) -> Any:
-        self._connection.request("POST", path, json.dumps(body), self._headers)
+        self._connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
         answer = self._connection.getresponse()
         content = answer.read()
         if answer.status >= 400:
@@ -245,117 +234,6 @@ def measure_steady(use_server: bool, minutes: float) -> None:
         print(f"  appends {_describe(times)}; searches {_describe(searches)}; errors {len(errors)} {errors[:3]}")
 
 
-@contextmanager
-def _running_minimal(server: Server) -> Iterator[Service]:
-    """The smallest service on the same server."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, str(Path(__file__).with_name("minimal_service.py"))]
-    with subprocess.Popen([*command, server.conninfo("memoranda"), str(port)]) as process:
-        try:
-            while True:
-                with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1.0):
-                    break
-                time.sleep(0.1)
-            yield Service(process.pid, port, server)
-        finally:
-            process.terminate()
-
-
-def measure_minimal(rounds: int = 6, count: int = 200, users: int = 200) -> None:
-    """CPU of an append, and the time of users who come at once, beside a minimal service; in turns."""
-    with _running(True) as (service, _), _running_minimal(service.server) as minimal:
-        services = {"minimal": minimal, "ours": service}
-        costs: dict[str, list[float]] = {name: [] for name in services}
-        for each in services.values():
-            each.client().open_session("s")
-        for _ in range(rounds):
-            for name, each in services.items():
-                costs[name].append(_cpu_of_appends(each, count))
-        # The first round only warms up.
-        ours, theirs = (statistics.median(costs[name][1:]) for name in ("ours", "minimal"))
-        print(f"  append: {ours:.2f} ms of CPU, {theirs:.2f} minimal, ratio {ours / theirs:.2f}")
-        for number in range(2):
-            times = {name: _greet_users(each, users, f"{name}{number}") for name, each in services.items()}
-            ours, theirs = (statistics.median(times[name]) for name in ("ours", "minimal"))
-            print(
-                f"  {users} new users at once: p50 {ours:.0f} ms, {theirs:.0f} minimal, ratio {ours / theirs:.1f}; "
-                f"max {max(times['ours']):.0f} and {max(times['minimal']):.0f} ms"
-            )
-
-
-def _cpu_of_appends(service: Service, count: int) -> float:
-    """Milliseconds of CPU for each append, without what the index does afterwards."""
-    client = service.client()
-    bodies = [{"messages": [{"role": "user", "content": f"{number} {_text(number)}"}]} for number in range(count)]
-    # The index of the other service reads from the same server what was appended there.
-    time.sleep(3 * _SETTLE_SECONDS)
-    before = service.cpu()
-    for body in bodies:
-        client.post("/v1/sessions/s/messages", body)
-    return (service.cpu() - before) / count * 1000
-
-
-def _greet_users(service: Service, users: int, name: str) -> list[float]:
-    """How long each of many users waits for a session and its first message, all at once."""
-    times: list[float] = []
-    ready = threading.Barrier(users)
-
-    def come(number: int) -> None:
-        client, session, user = service.client(), f"{name}-{number}", f"?user={name}-{number}"
-        body = {"messages": [{"role": "user", "content": _text(number)}]}
-        ready.wait()
-        began = time.perf_counter()
-        client.post(f"/v1/sessions{user}", {"id": session, "source": "benchmark"})
-        client.post(f"/v1/sessions/{session}/messages{user}", body)
-        times.append((time.perf_counter() - began) * 1000)
-
-    _run_all([threading.Thread(target=come, args=(number,)) for number in range(users)])
-    return times
-
-
-def measure_peer(cache: Path, count: int = 200) -> None:
-    """Writes and searches of mem0's server, word for word, and of ours through mem0's own API."""
-    peer = Mem0ServerWordForWord(cache)
-    peer.install()
-    began = time.monotonic()
-    peer.start()
-    try:
-        print(f"mem0's server: start-up {time.monotonic() - began:.1f} s")
-        theirs = Service(peer.processes[0].pid, peer.port, None)
-        client = Client(peer.port, {"X-API-Key": peer.variables()["MEM0_API_KEY"]})
-        _measure_memories(
-            theirs,
-            count,
-            lambda number: client.post("/memories", _memory(number)),
-            lambda: client.post("/search", {"query": _QUESTION, "user_id": "ana"}),
-        )
-    finally:
-        peer.stop()
-    print("ours:")
-    with _running(False) as (service, _):
-        own = service.client()
-        append = own.open_session("s")
-        _measure_memories(service, count, append, own.search)
-
-
-def _memory(number: int) -> dict[str, Any]:
-    return {"messages": [{"role": "user", "content": f"{number} {_text(number)}"}], "user_id": "ana", "infer": False}
-
-
-def _measure_memories(
-    service: Service, count: int, write: Callable[[int], object], search: Callable[[], object]
-) -> None:
-    before = service.cpu()
-    writes = [_timed(partial(write, number)) for number in range(count)]
-    written = service.cpu()
-    searches = [_timed(search) for _ in range(count)]
-    print(f"  writes {_describe(writes)}, {(written - before) / count * 1000:.1f} ms of CPU each")
-    print(f"  searches {_describe(searches)}, {(service.cpu() - written) / count * 1000:.1f} ms of CPU each")
-    print(f"  memory {service.memory():.0f} MB")
-
-
 def _timed(action: Callable[[], object]) -> float:
     began = time.perf_counter()
     action()
@@ -378,23 +256,18 @@ def _run_all(threads: list[threading.Thread]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["cost", "mixed", "steady", "minimal", "peer"])
+    parser.add_argument("part", choices=["cost", "mixed", "steady"])
     parser.add_argument("--server", action="store_true", help="keep the record on a PostgreSQL server")
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--minutes", type=float, default=10.0)
-    parser.add_argument("--cache", type=Path, default=Path(".cache/vendors"))
     options = parser.parse_args()
     print(f"{options.part}, record {'on a server' if options.server else 'in a file'}:", flush=True)
     if options.part == "cost":
         measure_cost(options.server)
     elif options.part == "mixed":
         measure_mixed(options.server, options.seconds)
-    elif options.part == "steady":
-        measure_steady(options.server, options.minutes)
-    elif options.part == "minimal":
-        measure_minimal()
     else:
-        measure_peer(options.cache)
+        measure_steady(options.server, options.minutes)
 
 
 if __name__ == "__main__":

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 import memoranda
-from benchmarks.vendors.real_vendor import CannotRun, RealVendor
-from benchmarks.vendors.run import find_vendors, format_report
-from benchmarks.vendors.scenario import FACTS, compare_turns, run_scenario, wait_for_deliveries
 from memoranda.external.loading import discovery
 from memoranda.external.loading.discovery import DiscoveredProvider
 from memoranda.external.vendors.vendor import Turn
+from tests.acceptance.vendors.real_vendor import CannotRun, RealVendor
+from tests.acceptance.vendors.run import find_vendors, format_report
+from tests.acceptance.vendors.scenario import FACTS, compare_turns, run_scenario, wait_for_deliveries
 from tests.cases import cases
 from tests.external.diary import diary_home
 from tests.external.vendors.acme import AcmeDouble, AcmeProvider, AcmeVendor

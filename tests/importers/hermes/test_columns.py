@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 import memoranda
-from benchmarks.hosts.hermes_import_check import differences
 from memoranda.importers.hermes.reader import Hermes
 from memoranda.memory.record.scope import Scope
 from tests.cli.terminal import Terminal
 from tests.external.diary import diary_home
 from tests.importers.hermes.homes import HermesHome
+from tests.importers.hermes.import_check import differences
 from tests.importers.import_home import Home
 
 # Writes down the facts of every start.

@@ -1,4 +1,4 @@
-"""Against a database that Hermes itself has written; needs `.hermes-venv`, where the benchmarks install Hermes."""
+"""Against a database that Hermes itself has written; needs `.hermes-venv` (`tests/acceptance/README.md`)."""
 
 import os
 import subprocess
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.hosts.hermes_import_check import check
 from memoranda.importers.hermes.reader import Hermes
+from tests.importers.hermes.import_check import check
 from tests.importers.import_home import Home
 
 ROOT = Path(__file__).parents[3]
