@@ -22,8 +22,7 @@ from unittest.mock import patch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import everyday
-from benchmarks.recall import read_sets, score
-from benchmarks.recall_weights import OpenSet, open_sets
+from benchmarks.recall import OpenSet, open_sets, read_sets, score
 from memoranda.search import relevance
 from memoranda.search.query import Perspective
 
@@ -168,7 +167,7 @@ def print_rows(rules: Iterable[str], measure: Callable[[], Figures]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--part", choices=everyday.PARTS, default="before")
+    parser.add_argument("--part", choices=everyday.PARTS, default="plain")
     parser.add_argument("--rule", action="append", choices=RULES, help="only this rule; can be given several times")
     parser.add_argument("--data", type=Path, help="directory with *.json.gz sets; without it only the everyday set")
     parser.add_argument("--set", action="append", dest="sets", help="only this set; can be given several times")

@@ -25,7 +25,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.sessions.corpus import corpus
+from benchmarks.corpus import corpus
 from memoranda.memory.record import messages as store_messages
 from memoranda.memory.record.store import open_store
 from memoranda.safety.redaction import Redactor

@@ -1,11 +1,11 @@
 """Measures what people do every day with a memory: ask again, look for a name or a phrase, ask about what changed.
 
-    python -m benchmarks.everyday                      # the cases written before the code
-    python -m benchmarks.everyday --part all --failures
+    python -m benchmarks.everyday                                 # every part
+    python -m benchmarks.everyday --part plain --failures
     python -m benchmarks.everyday --group names --decoys 3200     # behind many messages that have the same pieces
 
-The cases are text files in `everyday/before/`, `after/`, `later/`, `fourth/`, `fifth/` and `sixth/`: all but the first
-were written after the code and counted once. Each part is recorded in a home of its own, with the conversations in
+The cases are text files in `everyday/plain/`, `hard/` and `changes/`, in up to eight languages, written by people who
+had not seen the rules of ranking. Each part is recorded in a home of its own, with the conversations in
 `everyday/haystack.txt`; then every question goes to `memory.search`, to `memory.recall`, to the hook that a host runs
 on every prompt, and to plain FTS5 over the same messages. The prompts of `prompts.txt` and the questions of
 `others.txt` have no answer in the record: the hook and `recall` should show nothing for them.
@@ -33,7 +33,7 @@ from benchmarks.recall_peers import open_peers
 from memoranda.integrations.hooks.prompt_evidence import find_evidence
 from memoranda.search.relevance import CONFIDENCES
 
-PARTS = ("before", "after", "later", "fourth", "fifth", "sixth")
+PARTS = ("plain", "hard", "changes")
 LITERAL, NAMES, PHRASES, CHANGED, ANOTHER, REASKED, CORRECTED, OWN, OTHERS, PROMPTS = (
     "literal", "names", "phrases", "changed", "another", "reasked", "corrected", "own", "others", "prompts",
 )  # fmt: skip
@@ -309,18 +309,17 @@ def describe_failure(each: Asked) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--part", choices=(*PARTS, "all"), default="before")
+    parser.add_argument("--part", choices=PARTS, help="only this part")
     parser.add_argument("--group", action="append", choices=GROUPS, help="only this group; can be given several times")
     parser.add_argument("--decoys", type=int, default=1, help="messages with the pieces of each name in another order")
     parser.add_argument("--failures", action="store_true", help="list each question that goes wrong")
     parser.add_argument("--json", type=Path, help="also write the figures and every answer here")
     arguments = parser.parse_args()
     figures = {}
-    for part in PARTS if arguments.part == "all" else (arguments.part,):
+    for part in [arguments.part] if arguments.part else PARTS:
         start = time.process_time()
         cases = load_part(part, arguments.group or GROUPS)
         if not cases:
-            print(f"Part {part} has no cases yet.")
             continue
         asked = measure(cases, arguments.decoys)
         tables = summarize(asked)

@@ -33,7 +33,7 @@ from memoranda.integrations.hooks.events import ANSWERED_EVENTS
 from memoranda.support.home import Home
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from benchmarks.sessions.corpus import Session, corpus
+from benchmarks.corpus import Session, corpus
 
 _LATE = 2.0
 _BASELINE_CALLS = 30

@@ -32,7 +32,7 @@ from memoranda.search.settings import RecallSettings
 from memoranda.search.tool import SessionSearchTool
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from benchmarks.export_archives import MAKERS
+from benchmarks.transcripts import MAKERS
 
 _MB = 1_000_000
 

@@ -12,14 +12,14 @@ import json
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -114,6 +114,19 @@ def open_home(data: dict[str, Any], store: dict[str, Any], semantic: str = "") -
             return [names[result["session_id"]] for result in answer["results"]]
 
         yield ask
+
+
+class OpenSet(NamedTuple):
+    """A set with the homes of its stores, which stay open for all combinations."""
+
+    name: str
+    questions: list[tuple[dict[str, Any], Ask]]
+
+
+def open_sets(sets: Iterable[dict[str, Any]], stack: ExitStack) -> Iterator[OpenSet]:
+    for data in sets:
+        homes = {store["id"]: stack.enter_context(open_home(data, store)) for store in data["stores"]}
+        yield OpenSet(data["name"], [(question, homes[question["store"]]) for question in data["queries"]])
 
 
 def fill_store(sessions: SessionDB, set_name: str, store: dict[str, Any]) -> dict[str, str]:

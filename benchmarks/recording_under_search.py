@@ -1,19 +1,17 @@
 """How fast messages are recorded while others search, compared with plain SQLite in the same run.
 
-Threads: 44 threads of one process append, alone and beside one thread that searches all the time. Plain SQLite does
+44 threads of one process append, alone and beside one thread that searches all the time. Plain SQLite does
 the same with one lock, alone and beside one thread that computes in Python, because that is what a search is for the
 others: it holds Python's global lock, which every call into SQLite gives up and needs again. The runs alternate, so
-that all see the same machine. Processes: 16 of them use one home; 3 search and 13 append.
+that all see the same machine.
 
-    .venv/bin/python benchmarks/recording_under_search.py [--dir DIR] [--seconds 4] [--rounds 3] [--json]
+    .venv/bin/python benchmarks/recording_under_search.py [--dir DIR] [--seconds 4] [--rounds 3]
 """
 
 import argparse
-import json
 import os
 import sqlite3
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
@@ -21,16 +19,13 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.sessions.corpus import corpus
+from benchmarks.corpus import corpus
 from memoranda.home.session_db import SessionDB
 
 WRITERS = 44
-PROCESSES = 16
-SEARCHING_PROCESSES = 3
 CONTENT = "The deployment waits for the migration of the billing tables, which takes about an hour. " * 7
 QUERIES = ("How long does the migration take?", "deployment billing", "who reviewed the parser", "database backup")
 
@@ -151,67 +146,18 @@ def summarise(durations: list[float], seconds: float) -> dict[str, float]:
     }
 
 
-def run_process(path: Path, number: int, seconds: float) -> None:
-    """One process of `measure_processes`: wait for a line of input, then append or search, and print the durations."""
-    durations: list[float] = []
-    with closing(SessionDB(path)) as db:
-        sys.stdout.write("ready\n")
-        sys.stdout.flush()
-        sys.stdin.readline()
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            begin = time.perf_counter()
-            if number < SEARCHING_PROCESSES:
-                db.search_messages(QUERIES[len(durations) % len(QUERIES)])
-            else:
-                db.append_message(f"writer-{number}", "user", CONTENT)
-            durations.append(time.perf_counter() - begin)
-    print(json.dumps(durations))
-
-
-def measure_processes(path: Path, seconds: float) -> dict[str, dict[str, float]]:
-    words = [sys.executable, __file__, "--dir", str(path), "--seconds", str(seconds), "--process"]
-    workers = [
-        subprocess.Popen([*words, str(number)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for number in range(PROCESSES)
-    ]
-    for worker in workers:
-        assert worker.stdout is not None
-        worker.stdout.readline()
-    for worker in workers:
-        assert worker.stdin is not None
-        worker.stdin.write("go\n")
-        worker.stdin.flush()
-    answers = [json.loads(worker.communicate()[0]) for worker in workers]
-    appends = [duration for found in answers[SEARCHING_PROCESSES:] for duration in found]
-    searches = [duration for found in answers[:SEARCHING_PROCESSES] for duration in found]
-    return {
-        f"{PROCESSES - SEARCHING_PROCESSES} processes append": summarise(appends, seconds),
-        f"{SEARCHING_PROCESSES} processes search": summarise(searches, seconds),
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dir", type=Path, default=Path.cwd(), help="a directory on the disk to measure")
     parser.add_argument("--seconds", type=float, default=4.0, help="how long each run lasts")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--messages", type=int, default=5000, help="how many messages the home has before")
-    parser.add_argument("--process", type=int, help=argparse.SUPPRESS)
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    if options.process is not None:
-        run_process(options.dir, options.process, options.seconds)
-        return
     with tempfile.TemporaryDirectory(prefix=".recording-", dir=options.dir) as name:
         directory = Path(name)
         fill(directory / "state.db", options.messages)
-        results: dict[str, Any] = measure_threads(directory, options.seconds, options.rounds)
-        results |= measure_processes(directory / "state.db", options.seconds * 2)
-    if options.json:
-        print(json.dumps(results))
-        return
-    print(f"{os.cpu_count()} cores, {WRITERS} threads, {PROCESSES} processes, load {os.getloadavg()[0]:.1f}")
+        results = measure_threads(directory, options.seconds, options.rounds)
+    print(f"{os.cpu_count()} cores, {WRITERS} threads, load {os.getloadavg()[0]:.1f}")
     for name, found in results.items():
         print(f"  {name:34}", "  ".join(f"{key} {value:9,.1f}" for key, value in found.items()))
 

@@ -1,9 +1,10 @@
-"""Generates transcripts of any size, from a fixed seed, in the formats that importers read."""
+"""Generates transcripts of Claude Code, Codex, OpenCode, ChatGPT and Hermes, of any size, from a fixed seed."""
 
 import json
 import random
 import sqlite3
 import uuid
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,7 @@ from typing import Any
 _WORDS = (Path(__file__).parent / "transcript_words.txt").read_text("utf-8").split()
 _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 _TURNS = 40
+Turn = list[tuple[str, str, str]]
 
 
 def prose(rng: random.Random, words: int) -> str:
@@ -28,6 +30,14 @@ def output(rng: random.Random) -> str:
     return "\n".join(f"{number:>6}\t{prose(rng, rng.randrange(3, 14))}" for number in range(lines))
 
 
+def turns(rng: random.Random) -> Iterator[Turn]:
+    """Generate the turns of a session: for each message its role, its text and, for a tool result, the call id."""
+    for _ in range(rng.randrange(3, _TURNS)):
+        turn = [("user", prose(rng, rng.randrange(5, 60)), "")]
+        turn += [("tool", output(rng), f"call_{rng.getrandbits(64):x}") for _ in range(rng.randrange(0, 5))]
+        yield [*turn, ("assistant", prose(rng, rng.randrange(20, 200)), "")]
+
+
 def _claude_code_session(rng: random.Random, session: str, begin: datetime) -> Iterator[dict[str, Any]]:
     """Generate the lines of a session as Claude Code 2.1 writes them."""
     parent: str | None = None
@@ -40,7 +50,7 @@ def _claude_code_session(rng: random.Random, session: str, begin: datetime) -> I
         made = {
             "parentUuid": parent, "isSidechain": False, "type": kind, **fields,
             "uuid": str(uuid.UUID(int=rng.getrandbits(128), version=4)),
-            "timestamp": at.isoformat(timespec="milliseconds").replace("+00:00", "Z"), "userType": "external",
+            "timestamp": _format_timestamp(at), "userType": "external",
             "entrypoint": "cli", "cwd": project, "sessionId": session, "version": "2.1.197", "gitBranch": "main",
         }  # fmt: skip
         parent = str(made["uuid"])
@@ -68,65 +78,175 @@ def _claude_code_session(rng: random.Random, session: str, begin: datetime) -> I
     yield {"type": "ai-title", "aiTitle": prose(rng, 5), "sessionId": session}
 
 
+def _format_timestamp(at: datetime) -> str:
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _random_time(rng: random.Random) -> datetime:
+    return _BEGIN + timedelta(seconds=rng.randrange(2_000_000))
+
+
+def _codex_session(rng: random.Random, name: str, begin: datetime) -> Iterator[dict[str, Any]]:
+    """Generate the lines of a session as Codex 0.166 writes them."""
+    meta = {
+        "id": name,
+        "timestamp": _format_timestamp(begin),
+        "cwd": "/home/someone/projects/service",
+        "cli_version": "0.166.0",
+    }
+    payloads: list[tuple[str, dict[str, Any]]] = [("session_meta", meta), ("turn_context", {"model": "gpt-5.2-codex"})]
+    for turn in turns(rng):
+        for who, text, call in turn:
+            if call:
+                call_payload = {
+                    "type": "function_call",
+                    "name": "exec_command",
+                    "arguments": '{"cmd": "rg"}',
+                    "call_id": call,
+                }
+                payloads.append(("response_item", call_payload))
+                result = {"type": "function_call_output", "call_id": call, "output": text}
+                payloads.append(("response_item", result))
+            else:
+                part = {"type": "output_text" if who == "assistant" else "input_text", "text": text}
+                payloads.append(("response_item", {"type": "message", "role": who, "content": [part]}))
+            payloads.append(("event_msg", {"type": "token_count", "info": {"total_token_usage": {"input_tokens": 9}}}))
+    for number, (kind, payload) in enumerate(payloads):
+        stamp = _format_timestamp(begin + timedelta(milliseconds=number))
+        yield {"timestamp": stamp, "type": kind, "payload": payload}
+
+
+def _write_lines(file: Path, lines: Iterator[dict[str, Any]]) -> int:
+    """Write a file of JSON lines, and return its characters."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("w", encoding="utf-8") as stream:
+        return sum(stream.write(json.dumps(line, ensure_ascii=False) + "\n") for line in lines)
+
+
 def make_claude_code(directory: Path, size: int) -> None:
     """Write `size` bytes of Claude Code transcripts, in files of a few hundred kilobytes each."""
     rng, made, number = random.Random(6), 0, 0
     while made < size:
         session = str(uuid.UUID(int=rng.getrandbits(128), version=4))
         file = directory / "projects" / f"-home-someone-project-{number % 20}" / f"{session}.jsonl"
-        file.parent.mkdir(parents=True, exist_ok=True)
         begin = _BEGIN + timedelta(minutes=37 * number)
-        with file.open("w") as stream:
-            for entry in _claude_code_session(rng, session, begin):
-                made += stream.write(json.dumps(entry, ensure_ascii=False) + "\n")
+        made += _write_lines(file, _claude_code_session(rng, session, begin))
         number += 1
 
 
-def make_jsonl(directory: Path, size: int) -> None:
-    """Write one file of messages in the plain format, of `size` bytes."""
-    rng, made, number = random.Random(7), 0, 0
+def make_codex(directory: Path, size: int) -> None:
+    """Write `size` bytes of Codex sessions."""
+    rng, made = random.Random(7), 0
+    while made < size:
+        name = f"{rng.getrandbits(32):08x}-0000-7000-8000-{rng.getrandbits(48):012x}"
+        file = Path("sessions", "2026", "01", name[:2], f"rollout-2026-01-01T00-00-00-{name}.jsonl")
+        made += _write_lines(directory / file, _codex_session(rng, name, _random_time(rng)))
+
+
+def make_opencode(directory: Path, size: int) -> None:
+    """Write a database of OpenCode 1.18."""
+    rng, written = random.Random(7), 0
     directory.mkdir(parents=True, exist_ok=True)
-    with (directory / "messages.jsonl").open("w") as stream:
-        while made < size:
-            text = output(rng) if number % 4 == 3 else prose(rng, rng.randrange(5, 200))
-            role = ("user", "assistant")[number % 2]
-            at = (_BEGIN + timedelta(seconds=11 * number)).isoformat()
-            line = {"session": f"talk-{number // 100}", "id": str(number), "role": role, "content": text,
-                    "timestamp": at}  # fmt: skip
-            made += stream.write(json.dumps(line) + "\n")
-            number += 1
-
-
-def make_openclaw(directory: Path, size: int) -> None:
-    """Write a database of one OpenClaw agent with `size` bytes of uncompressed events, as version 2026.9 does."""
-    rng, made, number = random.Random(8), 0, 0
-    file = directory / "agents" / "main" / "agent" / "openclaw-agent.sqlite"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with closing(sqlite3.connect(file)) as database:
-        database.execute(
-            "CREATE TABLE transcript_events (session_id TEXT, seq INTEGER, event_json TEXT, created_at INTEGER,"
-            " event_zstd BLOB, PRIMARY KEY (session_id, seq))"
+    with closing(sqlite3.connect(directory / "opencode.db")) as connection, connection:
+        connection.execute(
+            "CREATE TABLE session (id, parent_id, directory, title, version, time_created, time_updated)"
         )
-        while made < size:
-            session, seq = f"session-{number // 100}", number % 100
-            at = _BEGIN + timedelta(seconds=13 * number)
-            role = ("user", "assistant", "toolResult")[number % 3]
-            text = output(rng) if role == "toolResult" else prose(rng, rng.randrange(5, 200))
-            message = {"role": role, "content": [{"type": "text", "text": text}], "model": "claude-opus-4-6"}
-            event = json.dumps({"type": "message", "id": f"event-{number}", "parentId": f"event-{number - 1}",
-                                "timestamp": at.isoformat(), "message": message})  # fmt: skip
-            database.execute(
-                "INSERT INTO transcript_events VALUES (?, ?, ?, ?, NULL)",
-                (session, seq, event, int(at.timestamp() * 1000)),
-            )
-            made += len(event)
-            number += 1
-        database.commit()
+        connection.execute("CREATE TABLE message (id PRIMARY KEY, session_id, data)")
+        connection.execute("CREATE TABLE part (id PRIMARY KEY, message_id, session_id, data)")
+        for table, column in (("message", "session_id"), ("part", "session_id"), ("part", "message_id")):
+            connection.execute(f"CREATE INDEX {table}_{column} ON {table}({column})")
+        while written < size:
+            name, at = f"ses_{rng.getrandbits(64):016x}", int(_random_time(rng).timestamp() * 1000)
+            row = (name, None, "/home/someone/projects/service", f"Session {name}", "1.18.33", at, at)
+            connection.execute("INSERT INTO session VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+            for number, (who, text, call) in enumerate(message for turn in turns(rng) for message in turn):
+                message = f"msg_{name[4:]}{number:06}"
+                time = {"created": at + number, "completed": at + number}
+                info = {"role": "user" if who == "user" else "assistant", "modelID": "test", "time": time}
+                state = {"status": "completed", "input": {"command": "rg"}, "output": text}
+                part = {"type": "tool", "tool": "bash", "callID": call, "state": state} if call else {"type": "text"}
+                data = json.dumps({**part, **({} if call else {"text": text})}, ensure_ascii=False)
+                connection.execute("INSERT INTO message VALUES (?, ?, ?)", (message, name, json.dumps(info)))
+                connection.execute("INSERT INTO part VALUES (?, ?, ?, ?)", (f"prt{message[3:]}", message, name, data))
+                written += len(data)
+
+
+def _name(rng: random.Random) -> str:
+    return f"{rng.getrandbits(32):08x}-0000-4000-8000-{rng.getrandbits(48):012x}"
+
+
+def _chatgpt_conversation(rng: random.Random, conversation: list[Turn], at: float) -> dict[str, Any]:
+    """Generate a conversation; one message in ten was repeated, so that it has branches."""
+    parent = _name(rng)
+    mapping: dict[str, Any] = {parent: {"id": parent, "parent": None, "children": [], "message": None}}
+    for turn in conversation:
+        for who, text, call in turn:
+            for _ in range(2 if rng.random() < 0.1 else 1):
+                name, at = _name(rng), at + 7.5
+                message = {"id": name, "author": {"role": who, "name": "python" if call else None}, "create_time": at,
+                           "content": {"content_type": "text", "parts": [text]}, "metadata": {"model_slug": "gpt-5"},
+                           "recipient": "all", "status": "finished_successfully", "weight": 1.0}  # fmt: skip
+                mapping[name] = {"id": name, "parent": parent, "children": [], "message": message}
+                mapping[parent]["children"].append(name)
+            parent = name
+    host_id = _name(rng)
+    return {"title": conversation[0][0][1][:40], "create_time": at, "mapping": mapping, "current_node": parent,
+            "conversation_id": host_id, "id": host_id}  # fmt: skip
+
+
+def make_chatgpt(directory: Path, size: int) -> None:
+    """Write one zip archive with a list of conversations of about `size` bytes."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with (
+        zipfile.ZipFile(directory / "export.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+        archive.open("conversations.json", "w", force_zip64=True) as member,
+    ):
+        written = member.write(b"[")
+        for number, (rng, conversation, at) in enumerate(_conversations()):
+            if written >= size:
+                break
+            text = json.dumps(_chatgpt_conversation(rng, conversation, at), ensure_ascii=False)
+            written += member.write(f"{',' if number else ''}{text}".encode())
+        member.write(b"]")
+
+
+def _conversations() -> Iterator[tuple[random.Random, list[Turn], float]]:
+    rng, at = random.Random(7), _BEGIN.timestamp()
+    while True:
+        at += 3600.0
+        yield rng, list(turns(rng)), at
+
+
+def make_hermes(directory: Path, size: int) -> None:
+    """Write a session database with the columns that matter, without the search tables of Hermes."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(directory / "state.db")) as connection, connection:
+        connection.execute("CREATE TABLE sessions (id TEXT PRIMARY KEY, source TEXT, model TEXT, started_at REAL,"
+                           " parent_session_id TEXT, title TEXT, cwd TEXT)")  # fmt: skip
+        connection.execute("CREATE TABLE messages (id INTEGER PRIMARY KEY, session_id TEXT, role TEXT, content TEXT,"
+                           " tool_call_id TEXT, tool_calls TEXT, tool_name TEXT, timestamp REAL, active INTEGER,"
+                           " compacted INTEGER)")  # fmt: skip
+        connection.execute("CREATE INDEX idx_messages_session ON messages(session_id, timestamp)")
+        written = 0
+        for rng, conversation, at in _conversations():
+            if written >= size:
+                break
+            name = _name(rng)
+            connection.execute("INSERT INTO sessions VALUES (?, 'cli', 'm', ?, NULL, ?, '/code')",
+                               (name, at, f"{conversation[0][0][1][:30]} {name[:6]}"))  # fmt: skip
+            for number, (who, text, call) in enumerate(message for turn in conversation for message in turn):
+                connection.execute(
+                    "INSERT INTO messages VALUES (NULL, ?, ?, ?, ?, NULL, NULL, ?, 1, 0)",
+                    (name, who, text, call or None, at + number * 7.5),
+                )
+                written += len(text) + 100
 
 
 MAKERS: dict[str, Callable[[Path, int], None]] = {
     "claude-code": make_claude_code,
-    "jsonl": make_jsonl,
-    "openclaw": make_openclaw,
+    "codex": make_codex,
+    "opencode": make_opencode,
+    "chatgpt": make_chatgpt,
+    "hermes": make_hermes,
 }
 """The function that generates transcripts, by source; other readers can be measured on existing files."""

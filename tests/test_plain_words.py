@@ -19,7 +19,6 @@ WORST_WORDS = re.compile(
 )
 # Where such a word is meant: an old spelling that still works, a JSON field.
 WORST_WORDS_ALLOWED = {
-    "benchmarks/holographic.py": 3,
     "src/memoranda/cli/upkeep/doctor.py": 1,
     "src/memoranda/agent/review/evidence.py": 1,
 }

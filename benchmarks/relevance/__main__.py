@@ -4,7 +4,6 @@
     python -m benchmarks.relevance --data DIR --fit                 # prints new constants, and what they give unseen
     python -m benchmarks.relevance --data DIR --locked              # the part that was not used for the constants
     python -m benchmarks.relevance --data DIR --semantic wordllama  # the same with meaning
-    python -m benchmarks.relevance --samples FILE --picture docs/pictures/relevance.svg
 
 Each store gets questions with an answer in it, questions without one, questions whose answer was removed from it,
 questions about other people's conversations, everyday prompts of people at work with an agent, and prompts about other
@@ -17,7 +16,6 @@ import sys
 from pathlib import Path
 
 from benchmarks.relevance import fit, report
-from benchmarks.relevance.picture import draw
 from benchmarks.relevance.prompts import Part, read_sets
 from benchmarks.relevance.samples import Sample, measure_sets, read_samples, write_samples
 from memoranda.search.legs.leg import MakeRescorers
@@ -34,7 +32,6 @@ def main() -> int:
     parser.add_argument("--fit", action="store_true", help="fit the constants and print them")
     parser.add_argument("--locked", action="store_true", help="count the locked part")
     parser.add_argument("--semantic", help="an embedder: wordllama, or onnx:DIRECTORY")
-    parser.add_argument("--picture", type=Path, help="draw the curves into this SVG file")
     arguments = parser.parse_args()
     samples = _samples(arguments)
     if arguments.fit:
@@ -43,8 +40,6 @@ def main() -> int:
     scored = report.scored_today(samples)
     print(report.rates(scored), report.costs(samples), sep="\n\n")
     print("\n" + report.confidences(samples, SEARCH_BY_WORDS, SEARCH_BY_MEANING))
-    if arguments.picture:
-        arguments.picture.write_text(draw({kind: report.curve(scored, kind) for kind in report.CURVES}), "utf-8")
     return 0
 
 

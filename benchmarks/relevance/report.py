@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import mean
 
 from benchmarks.relevance.fit import points, search_examples
-from benchmarks.relevance.prompts import EVERYDAY, FOREIGN, HAS_ANSWER, KINDS, OTHER_WORK, UNSPACED
+from benchmarks.relevance.prompts import EVERYDAY, HAS_ANSWER, KINDS, UNSPACED
 from benchmarks.relevance.samples import MeasuredHit, Sample
 from memoranda.search.relevance import (
     CONFIDENCES,
@@ -101,26 +101,6 @@ def confidences(samples: Sequence[Sample], by_words: Calibration, by_meaning: Ca
 
 def word_for(value: float) -> Confidence:
     return "sure" if value >= SURE else "likely" if value >= LIKELY else "unsure"
-
-
-def curve(scored: Scored, kind: str) -> list[tuple[float, float]]:
-    """Of every cut-off: the share of a kind of prompt and of the answerable questions that get evidence."""
-    spaced = [(sample, value) for sample, value in scored if sample.set not in UNSPACED]
-    return [
-        (_mean_of_sets(spaced, kind, cutoff / 10), _mean_of_sets(spaced, HAS_ANSWER, cutoff / 10))
-        for cutoff in range(-60, 61, 2)
-    ]
-
-
-CURVES = (FOREIGN, EVERYDAY, OTHER_WORK)
-
-
-def _mean_of_sets(scored: Scored, kind: str, cutoff: float) -> float:
-    found: dict[str, list[bool]] = {}
-    for sample, value in scored:
-        if sample.kind == kind:
-            found.setdefault(sample.set, []).append(value >= cutoff)
-    return mean(mean(each) for each in found.values()) if found else 0.0
 
 
 def _results(sample: Sample, *, answers: bool) -> Iterator[tuple[MeasuredHit, ...]]:

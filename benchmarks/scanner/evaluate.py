@@ -1,14 +1,12 @@
-"""Measures the scanner: attacks caught and false alarms on sources not trained on, tricks, and time."""
+"""Measures the scanner: attacks caught and false alarms on sources not trained on, and tricks."""
 
 import argparse
-import time
 from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 from dataset import load
 from fitting import held_out_scores, tabulate, threshold
-from hostile import inputs
 from tricks import TRICKS
 
 from memoranda.safety import scan
@@ -23,7 +21,6 @@ def main() -> None:
     samples = load(options.data)
     print_detection(options.data)
     print_tricks([sample.text for sample in samples if sample.attack and sample.judged])
-    print_times([sample.text for sample in samples if not sample.attack and sample.judged])
 
 
 def print_detection(data: Path) -> None:
@@ -68,37 +65,6 @@ def print_tricks(attacks: list[str]) -> None:
     for name, share in shares.items():
         print(f"| {name} | {share:.0%} |")
     print(f"| **all, {len(chosen)} attacks each** | **{np.mean(list(shares.values())):.1%}** |\n")
-
-
-def print_times(notes: list[str]) -> None:
-    """Print the CPU time of the slowest hostile inputs at two sizes, and of a short note."""
-    for size in (64_000, 100_000):
-        hostile = inputs(size)
-        for unit, texts in (
-            ("kB in UTF-8", {name: _cut(text, size) for name, text in hostile.items()}),
-            ("k characters", hostile),
-        ):
-            times = sorted(((_best(text), name) for name, text in texts.items()), reverse=True)
-            slow = ", ".join(f"{name} {milliseconds:.0f}" for milliseconds, name in times[:5])
-            print(f"{size // 1000} {unit}, {len(times)} hostile inputs, slowest in ms: {slow}")
-    short = [text for text in notes if len(text) < 300][:500]
-    start = time.process_time()
-    for text in short:
-        scan(text)
-    print(f"short note: {(time.process_time() - start) / len(short) * 1000:.3f} ms")
-
-
-def _cut(text: str, size: int) -> str:
-    return text.encode("utf-8", "replace")[:size].decode("utf-8", "ignore") if not text.isascii() else text
-
-
-def _best(text: str) -> float:
-    durations = []
-    for _ in range(3):
-        start = time.process_time()
-        scan(text)
-        durations.append((time.process_time() - start) * 1000)
-    return min(durations)
 
 
 if __name__ == "__main__":

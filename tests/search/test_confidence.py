@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from benchmarks.relevance.fit import MAX_EVERYDAY, MAX_FOREIGN, Example, choose_cutoff, fit, rate_by_set, show_constants
-from benchmarks.relevance.picture import draw
 from benchmarks.relevance.prompts import EVERYDAY, FOREIGN, HAS_ANSWER, written_prompts
 from benchmarks.relevance.samples import MeasuredHit, Sample
 from memoranda.home.session_db import SessionDB
@@ -110,12 +109,6 @@ def test_no_written_prompt_is_in_both_parts() -> None:
         development, locked = (written_prompts(name, part) for part in ("development", "locked"))
         assert not set(development) & set(locked)
     assert len(written_prompts("everyday", "development")) + len(written_prompts("everyday", "locked")) > 500
-
-
-def test_the_picture_marks_the_floor() -> None:
-    """One line and one circle per kind of prompt, readable in dark and light."""
-    picture = draw({"everyday": [(0.2, 0.9), (0.1, 0.8), (0.0, 0.5)]})
-    assert picture.count("<polyline") == picture.count("<circle") == 1 and "prefers-color-scheme:dark" in picture
 
 
 def test_a_measured_hit_survives_the_file_of_samples(tmp_path: Path) -> None:

@@ -49,14 +49,14 @@ def test_a_name_or_a_phrase_is_in_one_conversation_only(part: str) -> None:
 @pytest.mark.parametrize("group", [NAMES, PHRASES])
 def test_every_name_and_phrase_is_found_among_the_first_three(group: str) -> None:
     """In old conversations as well as in new ones, and although others have its pieces or its words."""
-    asked = measure(load_part("before", [group]))
+    asked = measure(load_part("plain", [group]))
     assert [describe_failure(each) for each in asked if each.gold not in each.found[:3]] == []
 
 
 @pytest.mark.slow
 def test_an_old_name_is_found_behind_thousands_of_messages_with_its_pieces() -> None:
     """Among the first three; a search compares only the newest of them with the name."""
-    old = [case for case in load_part("before", [NAMES]) if case.kind == "when: old"]
+    old = [case for case in load_part("plain", [NAMES]) if case.kind == "when: old"]
     asked = measure(old[:3], decoys=3_200)
     assert [describe_failure(each) for each in asked if each.gold not in each.found[:3]] == []
 
@@ -64,7 +64,7 @@ def test_an_old_name_is_found_behind_thousands_of_messages_with_its_pieces() -> 
 @pytest.mark.slow
 def test_plain_full_text_search_finds_every_literal_question() -> None:
     """So each can be found, and the figure of a search beside it means something."""
-    asked = measure(load_part("before", [LITERAL])[:8])
+    asked = measure(load_part("plain", [LITERAL])[:8])
     figures = summarize(asked)["questions with an answer"]["literal"]
     assert figures["asked"] == figures["FTS5 in three"] == 32
     assert figures["first"] <= figures["in three"] <= 32
@@ -73,7 +73,7 @@ def test_plain_full_text_search_finds_every_literal_question() -> None:
 @pytest.mark.slow
 def test_the_hook_shows_nothing_for_the_prompts_of_an_ordinary_day() -> None:
     """Among conversations that share their words."""
-    cases = load_part("before", [LITERAL, PROMPTS])
+    cases = load_part("plain", [LITERAL, PROMPTS])
     asked = [each for each in measure([*cases[:8], *cases[-20:]]) if each.group == PROMPTS]
     assert [each.text for each in asked if each.given] == []
     assert "| prompts | 20 | 0 |" in table("prompts without an answer", summarize(asked)["prompts without an answer"])

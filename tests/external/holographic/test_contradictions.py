@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.contradictions import Part, count
-from benchmarks.holographic import filled_store, generate
 from memoranda.external.holographic.contradictions import compare, find_contradictions, read_claim
 from memoranda.external.holographic.fact_store import FactStore
+from tests.external.holographic.generated_facts import filled_store, generate
 
 from .conftest import opened
 

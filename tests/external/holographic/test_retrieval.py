@@ -2,9 +2,9 @@
 
 import pytest
 
-from benchmarks.holographic import SEEDS, chance_level, filled_store, generate, precision
 from memoranda.external.holographic.fact_store import FactStore
 from memoranda.external.holographic.retrieval import FactFilter, FoundFact, Retriever
+from tests.external.holographic.generated_facts import SEEDS, chance_level, filled_store, generate, precision
 
 from .conftest import Clock
 
