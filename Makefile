@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install
 # The tests start hundreds of processes: without byte code each of them would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-alone test-all test-frameworks torture lint reference docs lock bench vendors clean
+.PHONY: run test test-alone test-all test-frameworks torture lint reference docs lock vendors clean
 
 run: $(RUN_READY)
 	@$(BIN)/memoranda demo
@@ -106,9 +106,6 @@ lock:
 		--extra claude-agent --extra openai-agents --extra langgraph --extra langchain --extra pydantic-ai \
 		--extra google-adk --extra agent-framework --extra llama-index --extra strands \
 		--group frameworks -o requirements/frameworks.lock
-
-bench: $(READY)
-	$(BIN)/python benchmarks/curated.py
 
 # Vendors' real servers, installed into .cache/vendors: takes minutes, and needs the package registries.
 # VENDORS="mem0 honcho" runs some of them.

@@ -7,7 +7,7 @@
 The conversations are those of `corpus.py`, with about three middling words at the end of most messages: words of which
 each is in 0.3 to 2 % of them. A hundred notes are planted, messages of five such words, evenly over the conversations;
 no word finds a note alone, and no other message has all five. Each search is asked once, in a home that was just
-opened; its figure is the CPU of a whole `session_search` with `limit` 3. Plain FTS5 (and Tantivy, if it is installed)
+opened; its figure is the CPU of a whole `session_search` with `limit` 3. Plain FTS5
 answers the notes' questions over the same messages. Homes stay in DIR: a second run measures them again.
 """
 
@@ -219,7 +219,7 @@ def measure_peers(messages: int, notes: Sequence[Note], searches: Sequence[Searc
         {"id": session.id, "messages": [{"text": message.content} for message in session.messages]}
         for session in conversations(messages, notes)
     ]
-    figures = {}
+    figures: dict[str, float] = {}
     for name, ask in open_peers({"sessions": sessions}).items():
         costs, found = [], []
         for search in (each for each in searches if each.kind == QUESTION):

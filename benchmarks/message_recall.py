@@ -5,7 +5,7 @@
 
 For each set and each kind of question: recall@10 and NDCG@10 of the evidence messages in the product's own order and in
 that of plain FTS5 (porter stemmer, any of the words, BM25; pairs of characters for Chinese and Japanese), then how many
-of the evidence messages an answer shows, and the tokens that it costs. README.md beside this file names the sets.
+of the evidence messages an answer shows, and the tokens that it costs.
 """
 
 import argparse

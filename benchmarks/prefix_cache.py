@@ -1,7 +1,6 @@
 """Measures how much of an agent's input a prefix cache serves over a conversation of 200 turns, and what it costs.
 
     .venv/bin/python benchmarks/prefix_cache.py            # about a minute
-    .venv/bin/python benchmarks/prefix_cache.py --json
 
 The conversation is the one of tests/long_conversation: memory writes, recall in most turns, tool calls, reviews in the
 background and several compressions, over real HTTP against the scripted server. Every request is also sent in other
@@ -60,12 +59,6 @@ class Row:
     @property
     def dollars(self) -> float:
         return self.cost * DOLLARS_PER_MILLION / 1_000_000
-
-    def as_data(self) -> dict[str, Any]:
-        return {
-            "way": self.name, "input_tokens": self.input, "read_tokens": self.read, "written_tokens": self.written,
-            "share": round(self.share, 4), "cost": round(self.cost), "dollars": round(self.dollars, 4),
-        }  # fmt: skip
 
 
 class MirroringModel:
@@ -228,20 +221,15 @@ def main() -> int:
     """Measure and print; returns 1 when the target is missed."""
     parser = argparse.ArgumentParser(description="Prefix caching over a long conversation.")
     parser.add_argument("--turns", type=int, default=story.TURNS)
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     rows, counts = measure(options.turns)
     reached = rows[3].read / rows[4].read
-    if options.json:
-        data = {"turns": options.turns, **counts, "ways": [row.as_data() for row in rows], "reached": round(reached, 4)}
-        print(json.dumps(data, indent=2))
-    else:
-        print(f"{options.turns} turns: " + ", ".join(f"{count} {name}" for name, count in counts.items()) + "\n")
-        print(f"{'':40}{'input tokens':>14}{'from cache':>12}{'share':>8}{'cost':>12}{'dollars':>9}")
-        for row in rows:
-            print(f"{row.name:40}{row.input:14,}{row.read:12,}{row.share:8.1%}{row.cost:12,.0f}{row.dollars:9.2f}")
-        print(f"\nShare of what is possible: {reached:.1%} (target: {TARGET:.0%}).")
-        print(f"Cost against memory and recall in the system prompt: {rows[1].cost / rows[3].cost:.1f} times less.")
+    print(f"{options.turns} turns: " + ", ".join(f"{count} {name}" for name, count in counts.items()) + "\n")
+    print(f"{'':40}{'input tokens':>14}{'from cache':>12}{'share':>8}{'cost':>12}{'dollars':>9}")
+    for row in rows:
+        print(f"{row.name:40}{row.input:14,}{row.read:12,}{row.share:8.1%}{row.cost:12,.0f}{row.dollars:9.2f}")
+    print(f"\nShare of what is possible: {reached:.1%} (target: {TARGET:.0%}).")
+    print(f"Cost against memory and recall in the system prompt: {rows[1].cost / rows[3].cost:.1f} times less.")
     return 0 if reached >= TARGET else 1
 
 

@@ -1,8 +1,8 @@
 """Measures session recall on questions with known evidence: each question as it is written, ten sessions, no model.
 
 Each store of a set becomes a throw-away home with the real session store and its index. Two sets of our own come with
-this file: questions about engineering sessions, and prompts that a standing instruction concerns. Plain FTS5 and, if it
-is installed, Tantivy answer the same questions. `--dates` also says when a question was asked, where the data says so.
+this file: questions about engineering sessions, and prompts that a standing instruction concerns. Plain FTS5
+answers the same questions. `--dates` also says when a question was asked, where the data says so.
 `--compare` reads the figures of an earlier run (`--json`) and prints the gains, each with its interval.
 """
 
@@ -231,7 +231,7 @@ def main() -> int:
     parser.add_argument("--set", action="append", dest="sets", help="only this set; can be given several times")
     parser.add_argument("--semantic", default="", help="rerank by meaning: wordllama, onnx:DIRECTORY, or both: A,B")
     parser.add_argument("--dates", action="store_true", help="ask each question on its own date, where that is known")
-    parser.add_argument("--no-peers", action="store_true", help="without FTS5 and Tantivy")
+    parser.add_argument("--no-peers", action="store_true", help="without FTS5")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     parser.add_argument("--compare", type=Path, help="an earlier file of --json")
     arguments = parser.parse_args()

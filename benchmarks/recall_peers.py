@@ -1,13 +1,13 @@
-"""Plain full-text search over the sessions of a store, to compare with: FTS5 with a stemmer, and Tantivy if installed.
+"""Plain full-text search over the sessions of a store, to compare with: FTS5 with a stemmer.
 
-Both search for any of the words of a question and rank a session by its best message. Text in scripts without spaces is
-indexed as pairs of characters, as neither of them segments it.
+It searches for any of the words of a question and ranks a session by its best message. Text in scripts without spaces
+is indexed as pairs of characters, because FTS5 does not segment it.
 """
 
 import re
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from itertools import pairwise
 from typing import Any
 
@@ -20,10 +20,7 @@ _LIMIT = 10
 
 def open_peers(store: dict[str, Any]) -> dict[str, Ask]:
     """The programs that can run here, each as a function from a question to session ids, best first."""
-    found = {"FTS5 porter": _open_fts5(store)}
-    with suppress(ModuleNotFoundError):
-        found["Tantivy"] = _open_tantivy(store)
-    return found
+    return {"FTS5 porter": _open_fts5(store)}
 
 
 def _words(text: str) -> list[str]:
@@ -43,29 +40,6 @@ def _open_fts5(store: dict[str, Any]) -> Ask:
                 "SELECT session FROM m WHERE m MATCH ? ORDER BY rank LIMIT ?", (match or '""', _MAX_MESSAGES)
             )
             return list(dict.fromkeys(row[0] for row in rows))[:_LIMIT]
-
-    return ask
-
-
-def _open_tantivy(store: dict[str, Any]) -> Ask:
-    import tantivy  # noqa: PLC0415
-
-    builder = tantivy.SchemaBuilder()
-    builder.add_text_field("session", stored=True, tokenizer_name="raw")
-    builder.add_text_field("text", tokenizer_name="en_stem")
-    index = tantivy.Index(builder.build())
-    writer = index.writer()
-    for session, text in _messages(store):
-        writer.add_document(tantivy.Document(session=session, text=text))
-    writer.commit()
-    writer.wait_merging_threads()
-    index.reload()
-    searcher = index.searcher()
-
-    def ask(question: str) -> list[str]:
-        query = index.parse_query(" ".join(_words(question)) or "a", ["text"])
-        hits = searcher.search(query, _MAX_MESSAGES).hits
-        return list(dict.fromkeys(searcher.doc(address)["session"][0] for _, address in hits))[:_LIMIT]
 
     return ask
 

@@ -1,10 +1,9 @@
-"""Generates transcripts of Claude Code, Codex, OpenCode, ChatGPT and Hermes, of any size, from a fixed seed."""
+"""Generates transcripts of Claude Code, Codex and Hermes, of any size, from a fixed seed."""
 
 import json
 import random
 import sqlite3
 import uuid
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -143,71 +142,8 @@ def make_codex(directory: Path, size: int) -> None:
         made += _write_lines(directory / file, _codex_session(rng, name, _random_time(rng)))
 
 
-def make_opencode(directory: Path, size: int) -> None:
-    """Write a database of OpenCode 1.18."""
-    rng, written = random.Random(7), 0
-    directory.mkdir(parents=True, exist_ok=True)
-    with closing(sqlite3.connect(directory / "opencode.db")) as connection, connection:
-        connection.execute(
-            "CREATE TABLE session (id, parent_id, directory, title, version, time_created, time_updated)"
-        )
-        connection.execute("CREATE TABLE message (id PRIMARY KEY, session_id, data)")
-        connection.execute("CREATE TABLE part (id PRIMARY KEY, message_id, session_id, data)")
-        for table, column in (("message", "session_id"), ("part", "session_id"), ("part", "message_id")):
-            connection.execute(f"CREATE INDEX {table}_{column} ON {table}({column})")
-        while written < size:
-            name, at = f"ses_{rng.getrandbits(64):016x}", int(_random_time(rng).timestamp() * 1000)
-            row = (name, None, "/home/someone/projects/service", f"Session {name}", "1.18.33", at, at)
-            connection.execute("INSERT INTO session VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-            for number, (who, text, call) in enumerate(message for turn in turns(rng) for message in turn):
-                message = f"msg_{name[4:]}{number:06}"
-                time = {"created": at + number, "completed": at + number}
-                info = {"role": "user" if who == "user" else "assistant", "modelID": "test", "time": time}
-                state = {"status": "completed", "input": {"command": "rg"}, "output": text}
-                part = {"type": "tool", "tool": "bash", "callID": call, "state": state} if call else {"type": "text"}
-                data = json.dumps({**part, **({} if call else {"text": text})}, ensure_ascii=False)
-                connection.execute("INSERT INTO message VALUES (?, ?, ?)", (message, name, json.dumps(info)))
-                connection.execute("INSERT INTO part VALUES (?, ?, ?, ?)", (f"prt{message[3:]}", message, name, data))
-                written += len(data)
-
-
 def _name(rng: random.Random) -> str:
     return f"{rng.getrandbits(32):08x}-0000-4000-8000-{rng.getrandbits(48):012x}"
-
-
-def _chatgpt_conversation(rng: random.Random, conversation: list[Turn], at: float) -> dict[str, Any]:
-    """Generate a conversation; one message in ten was repeated, so that it has branches."""
-    parent = _name(rng)
-    mapping: dict[str, Any] = {parent: {"id": parent, "parent": None, "children": [], "message": None}}
-    for turn in conversation:
-        for who, text, call in turn:
-            for _ in range(2 if rng.random() < 0.1 else 1):
-                name, at = _name(rng), at + 7.5
-                message = {"id": name, "author": {"role": who, "name": "python" if call else None}, "create_time": at,
-                           "content": {"content_type": "text", "parts": [text]}, "metadata": {"model_slug": "gpt-5"},
-                           "recipient": "all", "status": "finished_successfully", "weight": 1.0}  # fmt: skip
-                mapping[name] = {"id": name, "parent": parent, "children": [], "message": message}
-                mapping[parent]["children"].append(name)
-            parent = name
-    host_id = _name(rng)
-    return {"title": conversation[0][0][1][:40], "create_time": at, "mapping": mapping, "current_node": parent,
-            "conversation_id": host_id, "id": host_id}  # fmt: skip
-
-
-def make_chatgpt(directory: Path, size: int) -> None:
-    """Write one zip archive with a list of conversations of about `size` bytes."""
-    directory.mkdir(parents=True, exist_ok=True)
-    with (
-        zipfile.ZipFile(directory / "export.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
-        archive.open("conversations.json", "w", force_zip64=True) as member,
-    ):
-        written = member.write(b"[")
-        for number, (rng, conversation, at) in enumerate(_conversations()):
-            if written >= size:
-                break
-            text = json.dumps(_chatgpt_conversation(rng, conversation, at), ensure_ascii=False)
-            written += member.write(f"{',' if number else ''}{text}".encode())
-        member.write(b"]")
 
 
 def _conversations() -> Iterator[tuple[random.Random, list[Turn], float]]:
@@ -245,8 +181,6 @@ def make_hermes(directory: Path, size: int) -> None:
 MAKERS: dict[str, Callable[[Path, int], None]] = {
     "claude-code": make_claude_code,
     "codex": make_codex,
-    "opencode": make_opencode,
-    "chatgpt": make_chatgpt,
     "hermes": make_hermes,
 }
 """The function that generates transcripts, by source; other readers can be measured on existing files."""

@@ -6,7 +6,7 @@
   relations of rare senses, and adds close words that WordNet does not connect, such as "restart" and "reboot".
 - SCOWL says which words are words; `modern_words.txt` adds those that it lacks, `everyday_words.txt` adds relations.
 
-Both sides of a row are stems, as the index has them. No text of a test set is read. The README beside this file says
+Both sides of a row are stems, as the index has them. No text of a test set is read. The README of the benchmarks says
 where the sources come from.
 """
 

@@ -7,7 +7,7 @@ and how often the whole session has the terms. Dates named in the query raise th
 first.
 
 The weights were chosen on development questions of three kinds of conversation at once, as round numbers on a wide
-plateau: see benchmarks/README.md.
+plateau; `benchmarks/ablation.py` shows what each earns.
 """
 
 from collections import Counter
