@@ -1,7 +1,5 @@
-"""`memoranda mcp`: the token, and a port that is taken."""
+"""`memoranda mcp` serves over standard input and output, and over nothing else."""
 
-import json
-import socket
 from pathlib import Path
 
 import pytest
@@ -9,39 +7,17 @@ import pytest
 import memoranda
 from memoranda.integrations.hooks.events import USER_PROMPT
 from memoranda.integrations.hooks.log import HookLog
+from tests.cases import cases
 from tests.cli.terminal import Terminal
-from tests.conftest import mode
 from tests.integrations.mcp.hosts import raw_host
 
 
-def _run(home: Path, *arguments: str) -> str:
-    return Terminal(home, "mcp").ok(*arguments).strip()
-
-
-def test_the_token_is_made_once_and_kept_as_a_secret(tmp_path: Path) -> None:
-    """The same until a new one is wanted; no other user can read the file."""
-    token = _run(tmp_path, "--token")
-    assert len(token) >= 32 and token == _run(tmp_path, "--token")
-    assert mode(tmp_path / ".env") == 0o600
-    said = json.loads(_run(tmp_path, "--token", "--json"))
-    assert said["header"] == f"Authorization: Bearer {token}"
-    assert _run(tmp_path, "--new-token") != token != _run(tmp_path, "--token")
-
-
-def test_a_token_in_the_environment_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And is not written down."""
-    monkeypatch.setenv("MEMORANDA_MCP_TOKEN", "from-the-environment")
-    assert _run(tmp_path, "--token") == "from-the-environment"
-    assert not (tmp_path / ".env").exists()
-
-
-def test_a_port_in_use_is_an_error(tmp_path: Path) -> None:
-    """With what to do about it."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        result = Terminal(tmp_path, "mcp").run("--http", "--port", port)
-    assert result.exit_code == 1
-    assert f"Port {port} cannot be used" in result.output and "--port 0" in result.output
+@cases("options", [["--http"], ["--http", "--port", "8931"], ["--token"], ["--new-token"]])
+def test_the_options_of_the_former_http_server_name_the_service(tmp_path: Path, options: list[str]) -> None:
+    """Which answers MCP over HTTP."""
+    result = Terminal(tmp_path, "mcp").run(*options)
+    assert result.exit_code == 2
+    assert f"{options[0]} was removed" in result.output and "memoranda server serve" in result.output
 
 
 @pytest.mark.slow

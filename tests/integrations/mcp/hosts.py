@@ -72,25 +72,6 @@ def raw_host(home: Path, *more: str) -> Iterator[RawHost]:
         host.process.communicate()
 
 
-@contextmanager
-def http_server(home: Path, *more: str) -> Iterator[dict[str, Any]]:
-    """A server that listens on a port of its choice; what it says about itself, and the token."""
-    process = subprocess.Popen(
-        [sys.executable, *arguments(home, "--http", "--port", "0", "--json", *more)], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert process.stdout
-        said = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")
-        token = subprocess.run(
-            [sys.executable, *arguments(home, "--token")], capture_output=True, text=True, check=True
-        ).stdout.strip()
-        yield said | {"secret": token, "process": process}
-    finally:
-        process.terminate()
-        process.communicate(timeout=GIVE_UP)
-    assert process.returncode == 0
-
-
 def server_for(memory: Memory, **options: bool) -> McpServer:
     """A server in this process, for tests of what it answers."""
     return McpServer(ToolHost(memory, source="mcp"), **options)

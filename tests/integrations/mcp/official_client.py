@@ -1,4 +1,4 @@
-"""The official client over either transport, for slow tests: importing it takes seconds."""
+"""The official client over standard input and output, for slow tests: importing it takes seconds."""
 
 import asyncio
 import os
@@ -8,34 +8,21 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal
 
-import httpx2
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
-from mcp.client.streamable_http import streamable_http_client
 
-from tests.integrations.mcp.hosts import arguments, http_server
-from tests.timing import GIVE_UP
+from tests.integrations.mcp.hosts import arguments
 
 Era = Literal["auto", "legacy"]
-Transport = Literal["stdio", "http"]
 
 
 @asynccontextmanager
-async def client(home: Path, transport: Transport, era: Era, *more: str) -> AsyncIterator[Client]:
+async def client(home: Path, era: Era, *more: str) -> AsyncIterator[Client]:
     """The official client, connected to a server of its own."""
-    if transport == "stdio":
-        told = {"HOME": os.environ["HOME"]}
-        server = StdioServerParameters(command=sys.executable, args=arguments(home, *more), env=told)
-        async with Client(server, mode=era) as connected:
-            yield connected
-        return
-    with http_server(home, *more) as said:
-        headers = {"Authorization": f"Bearer {said['secret']}"}
-        async with (
-            httpx2.AsyncClient(headers=headers, timeout=GIVE_UP) as http,
-            Client(streamable_http_client(said["url"], http_client=http), mode=era) as connected,
-        ):
-            yield connected
+    told = {"HOME": os.environ["HOME"]}
+    server = StdioServerParameters(command=sys.executable, args=arguments(home, *more), env=told)
+    async with Client(server, mode=era) as connected:
+        yield connected
 
 
 def run(host: Callable[[], Awaitable[None]]) -> None:

@@ -4,11 +4,10 @@ from pathlib import Path
 
 import memoranda
 from memoranda.integrations import tool_host as answer_size
-from memoranda.integrations.mcp import streamable_http
 from memoranda.integrations.mcp.protocol import HANDSHAKE, SELF_CONTAINED
 from memoranda.integrations.mcp.server import McpServer, describe_tool
 from memoranda.integrations.tool_host import ToolHost
-from memoranda.support.loopback import ADDRESS
+from memoranda.service.remote_mcp.streamable_http import PATH
 from memoranda.support.tool import Tool
 
 PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "mcp.md").read_text()
@@ -39,4 +38,4 @@ def test_every_method_version_and_limit_is_there(tmp_path: Path) -> None:
     names = [*methods, *HANDSHAKE, *SELF_CONTAINED]
     assert [name for name in names if f"`{name}`" not in PAGE] == []
     assert f"{answer_size.MAX_BYTES:,} bytes" in PAGE and f"{answer_size.MAX_SEARCH_CHARS:,} characters" in PAGE
-    assert streamable_http.PATH in PAGE and ADDRESS in PAGE
+    assert f"`{PATH}`" in PAGE

@@ -1,4 +1,4 @@
-"""The official client of the protocol gets what it should, over both transports and in both eras."""
+"""The official client of the protocol gets what it should, in both eras of the protocol."""
 
 import json
 from pathlib import Path
@@ -11,20 +11,11 @@ from mcp.types import TextContent, TextResourceContents
 
 import memoranda
 from tests.external.diary import diary_home
-from tests.integrations.mcp.official_client import Era, Transport, client, run
+from tests.integrations.mcp.official_client import Era, client, run
 
 pytestmark = pytest.mark.slow
 
-# Each transport and each version of the protocol once; all combinations in `make torture`.
-_everywhere = pytest.mark.parametrize(
-    ("transport", "era"),
-    [
-        ("stdio", "auto"),
-        pytest.param("stdio", "legacy", marks=pytest.mark.torture),
-        pytest.param("http", "auto", marks=pytest.mark.torture),
-        ("http", "legacy"),
-    ],
-)
+_in_both_eras = pytest.mark.parametrize("era", ["auto", "legacy"])
 
 
 async def _call(connected: Client, name: str, **given: Any) -> dict[str, Any]:
@@ -41,8 +32,8 @@ async def _memory(connected: Client) -> list[str]:
     return [each.text for each in contents if isinstance(each, TextResourceContents)]
 
 
-@_everywhere
-def test_a_host_knows_a_saved_fact_when_it_starts_again(tmp_path: Path, transport: Transport, era: Era) -> None:
+@_in_both_eras
+def test_a_host_knows_a_saved_fact_when_it_starts_again(tmp_path: Path, era: Era) -> None:
     """The fact is in the memory resource, the prompt and the instructions, and the old conversation is found."""
     with (
         memoranda.open(tmp_path) as memory,
@@ -52,11 +43,11 @@ def test_a_host_knows_a_saved_fact_when_it_starts_again(tmp_path: Path, transpor
         turn.done("Two migrations wait for each other: a deadlock.")
 
     async def first() -> None:
-        async with client(tmp_path, transport, era) as connected:
+        async with client(tmp_path, era) as connected:
             assert (await _call(connected, "remember", text="The staging database is called heron."))["success"]
 
     async def second() -> None:
-        async with client(tmp_path, transport, era) as connected:
+        async with client(tmp_path, era) as connected:
             assert ["heron" in text for text in await _memory(connected)] == [True]
             prompt = await connected.get_prompt("memory")
             assert isinstance(prompt.messages[0].content, TextContent)
@@ -75,7 +66,7 @@ def test_the_memory_text_does_not_change_during_a_connection(tmp_path: Path) -> 
         memory.remember("CI runs on Debian 12.")
 
     async def host() -> None:
-        async with client(tmp_path, "stdio", "legacy") as connected:
+        async with client(tmp_path, "legacy") as connected:
             before = await _memory(connected)
             await _call(connected, "remember", text="The staging database is called heron.")
             frozen, changes = await _memory(connected)
@@ -85,12 +76,12 @@ def test_the_memory_text_does_not_change_during_a_connection(tmp_path: Path) -> 
     run(host)
 
 
-@_everywhere
-def test_tools_say_what_they_do(tmp_path: Path, transport: Transport, era: Era) -> None:
+@_in_both_eras
+def test_tools_say_what_they_do(tmp_path: Path, era: Era) -> None:
     """Search only reads, remember only adds, memory can remove; none of them leaves the machine."""
 
     async def host() -> None:
-        async with client(tmp_path, transport, era) as connected:
+        async with client(tmp_path, era) as connected:
             hints = {tool.name: tool.annotations for tool in (await connected.list_tools()).tools}
             told = {
                 name: (each.read_only_hint, each.destructive_hint, each.open_world_hint)
@@ -110,13 +101,12 @@ def test_tools_say_what_they_do(tmp_path: Path, transport: Transport, era: Era) 
     run(host)
 
 
-@pytest.mark.parametrize("transport", ["stdio", "http"])
-def test_the_tools_of_the_active_provider_are_offered_and_answer(tmp_path: Path, transport: Transport) -> None:
+def test_the_tools_of_the_active_provider_are_offered_and_answer(tmp_path: Path) -> None:
     """With the hints of a tool about which nothing is known."""
     home = diary_home(tmp_path)
 
     async def host() -> None:
-        async with client(home, transport, "auto") as connected:
+        async with client(home, "auto") as connected:
             tools = {tool.name: tool for tool in (await connected.list_tools()).tools}
             assert list(tools) == ["memory", "session_search", "remember", "diary_read"]
             assert tools["diary_read"].annotations and tools["diary_read"].annotations.destructive_hint is True
@@ -125,12 +115,12 @@ def test_the_tools_of_the_active_provider_are_offered_and_answer(tmp_path: Path,
     run(host)
 
 
-@_everywhere
-def test_what_does_not_exist_is_an_error_of_the_protocol(tmp_path: Path, transport: Transport, era: Era) -> None:
+@_in_both_eras
+def test_what_does_not_exist_is_an_error_of_the_protocol(tmp_path: Path, era: Era) -> None:
     """And what a tool refuses is an answer that the model can read; the connection stays open after both."""
 
     async def host() -> None:
-        async with client(tmp_path, transport, era) as connected:
+        async with client(tmp_path, era) as connected:
             for wrong in (
                 connected.call_tool("nonsense", {}),
                 connected.read_resource("memoranda://nonsense"),
@@ -150,11 +140,11 @@ def test_two_users_of_a_home_know_nothing_of_each_other(tmp_path: Path) -> None:
     """A server serves the user it was started for."""
 
     async def ana() -> None:
-        async with client(tmp_path, "stdio", "auto", "--user", "ana") as connected:
+        async with client(tmp_path, "auto", "--user", "ana") as connected:
             await _call(connected, "remember", text="Ana keeps bees.")
 
     async def ben() -> None:
-        async with client(tmp_path, "stdio", "auto", "--user", "ben") as connected:
+        async with client(tmp_path, "auto", "--user", "ben") as connected:
             assert "bees" not in str(await _memory(connected)) + str(connected.instructions)
 
     run(ana)

@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from starlette.types import Receive, Scope
 
 from memoranda.service.http.problems import Problem
-from memoranda.support.loopback import is_own_host, is_own_origin
 
 _MAX_PATH_BYTES = 8_192
 _MAX_HEADERS = 100
+_OWN_HOST = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?")
+_OWN_ORIGIN = re.compile(rf"https?://{_OWN_HOST.pattern}")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 # Two programs that read the same request may each follow another one of two equal headers.
 _SINGLE = frozenset(
@@ -61,8 +62,21 @@ def check_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in found.items()}
 
 
+def is_own_host(host: str | None) -> bool:
+    """Return true if a Host header names this machine."""
+    return _OWN_HOST.fullmatch(host or "") is not None
+
+
+def is_own_origin(origin: str) -> bool:
+    """Return true if an Origin header names a page that this machine serves."""
+    return _OWN_ORIGIN.fullmatch(origin) is not None
+
+
 def check_loopback(headers: dict[str, str]) -> None:
-    """Without keys, refuse requests that a page of another site may have sent through a browser on this machine."""
+    """Without keys, refuse requests that a page of another site may have sent through a browser on this machine.
+
+    Their `Host` and `Origin` headers must name this machine: that stops pages of other sites and DNS rebinding.
+    """
     if not is_own_host(headers.get("host")):
         raise Problem(421, "wrong_host", "Without API keys the service answers only on the loopback address.")
     origin = headers.get("origin")

@@ -17,11 +17,10 @@ from starlette.responses import Response, StreamingResponse
 from memoranda.errors import MemorandaError
 from memoranda.integrations.mcp.protocol import INTERNAL_ERROR, INVALID_REQUEST, ProtocolError, decode, encode, failure
 from memoranda.integrations.mcp.server import McpServer
-from memoranda.integrations.mcp.streamable_http import MAX_BODY_BYTES, answer_message, is_json, try_to_read
-from memoranda.service.http.request_checks import check_headers, read_body
+from memoranda.service.http.request_checks import check_headers, is_own_host, is_own_origin, read_body
 from memoranda.service.remote_mcp.sessions import RemoteSessions, SessionOwner
+from memoranda.service.remote_mcp.streamable_http import MAX_BODY_BYTES, answer_message, is_json, try_to_read
 from memoranda.support.lazy_dataclass import dataclass
-from memoranda.support.loopback import is_own_host, is_own_origin
 
 SESSION_HEADER: Final = "Mcp-Session-Id"
 _EVENT_STREAM = "text/event-stream"

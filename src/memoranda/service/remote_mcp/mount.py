@@ -16,7 +16,6 @@ from memoranda.home.access.oauth_grants import ACCESS_PREFIX, GrantStore
 from memoranda.home.access.service_database import load_or_create_secret
 from memoranda.integrations.mcp.protocol import INTERNAL_ERROR, ProtocolError, encode, failure
 from memoranda.integrations.mcp.server import McpServer
-from memoranda.integrations.mcp.streamable_http import PATH
 from memoranda.integrations.tool_host import ToolHost
 from memoranda.service.http.callers import Caller, read_token
 from memoranda.service.http.endpoint import STATE, RequestState, authenticate
@@ -29,6 +28,7 @@ from memoranda.service.remote_mcp.endpoint import McpCaller, RemoteMcpEndpoint
 from memoranda.service.remote_mcp.oauth import requests as metadata
 from memoranda.service.remote_mcp.oauth.endpoints import OAuthEndpoints
 from memoranda.service.remote_mcp.sessions import SessionOwner
+from memoranda.service.remote_mcp.streamable_http import PATH
 from memoranda.support.tool import JsonObject
 
 _MAX_HOSTS = 256

@@ -20,8 +20,6 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 
 from memoranda.home.access.oauth_grants import ACCESS_SECONDS, GrantStore, InvalidGrant, TokenPair
 from memoranda.home.access.schema import DEFAULT_TENANT
-from memoranda.integrations.mcp.streamable_http import PATH as MCP_PATH
-from memoranda.integrations.mcp.streamable_http import is_json
 from memoranda.service.http.request_checks import check_headers, read_body
 from memoranda.service.http.service import Service
 from memoranda.service.remote_mcp.oauth.requests import (
@@ -45,6 +43,8 @@ from memoranda.service.remote_mcp.oauth.requests import (
     read_registration,
     resource_of,
 )
+from memoranda.service.remote_mcp.streamable_http import PATH as MCP_PATH
+from memoranda.service.remote_mcp.streamable_http import is_json
 
 _NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 _PUBLIC = {"Cache-Control": "max-age=300", "Access-Control-Allow-Origin": "*"}

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from memoranda.home.access.oauth_grants import Client
-from memoranda.integrations.mcp.streamable_http import PATH
+from memoranda.service.remote_mcp.streamable_http import PATH
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import JsonObject
 

@@ -1,7 +1,4 @@
-"""The rules of MCP over streamable HTTP that do not depend on the web server: how one body is checked and answered.
-
-The server on the loopback address and the service share them; each reads requests and writes responses by itself.
-"""
+"""The rules of MCP over streamable HTTP that do not depend on the web server: how a message is checked and answered."""
 
 import base64
 import re
@@ -15,7 +12,6 @@ from memoranda.integrations.mcp.protocol import (
     SELF_CONTAINED,
     ProtocolError,
     RpcRequest,
-    decode,
     failure,
     read_request,
     request_version,
@@ -41,17 +37,8 @@ def is_json(content_type: str | None) -> bool:
     return (content_type or "").partition(";")[0].strip().lower() == "application/json"
 
 
-def answer_body(server: McpServer, headers: Headers, body: bytes) -> tuple[int, Any]:
-    """Returns the HTTP status and the JSON answer for a body; the answer to notifications is None, with status 202."""
-    try:
-        message = decode(body)
-    except ProtocolError as error:
-        return 400, failure(None, error)
-    return answer_message(server, headers, message)
-
-
 def answer_message(server: McpServer, headers: Headers, message: Any) -> tuple[int, Any]:
-    """Like `answer_body`, for a body that was parsed already."""
+    """Return the HTTP status and the JSON answer for a message; that to notifications is None, with status 202."""
     request = try_to_read(message)
     try:
         _compare_headers(headers, request)
