@@ -17,6 +17,7 @@ from memoranda.cli.service import serve
 from memoranda.home.access.request_log import AuditLog
 from memoranda.home.access.service_database import ServiceDatabase
 from memoranda.service.mounts import COMPATIBLE
+from tests.cases import cases
 from tests.timing import GIVE_UP
 
 
@@ -100,17 +101,24 @@ def test_an_open_address_without_a_key_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_compatible_api_is_offered_on_request(tmp_path: Path) -> None:
-    """Only the named ones; another name is refused with the list."""
-    with _serve(tmp_path, "--compatible", "langgraph, openai") as process:
-        url = _read_json(process)["url"]
-        with httpx.Client(base_url=url, timeout=GIVE_UP, trust_env=False) as client:
-            assert client.post("/store/namespaces", json={}).json() == {"namespaces": []}
-            assert client.post("/v1/conversations", json={}).status_code == 200
-            assert client.get("/v1/ping/").status_code == 404
-        process.terminate()
-        process.communicate(timeout=GIVE_UP)
-    result = CliRunner().invoke(command, ["serve", "--compatible", "mem0,zep", "--home", str(tmp_path)])
-    assert (result.exit_code, "mem0, langgraph, openai" in result.output) == (2, True)
+    """Without it mem0's paths do not exist."""
+    for options, status in (((), 404), (("--compatible", "mem0"), 200)):
+        with _serve(tmp_path, *options) as process:
+            url = _read_json(process)["url"]
+            assert httpx.get(f"{url}/v1/ping/", timeout=GIVE_UP, trust_env=False).status_code == status
+            process.terminate()
+            process.communicate(timeout=GIVE_UP)
+
+
+@cases(
+    ("name", "said"),
+    [("mem0,zep", "zep is not one of mem0"), ("langgraph", "MemorandaStore"), ("mem0, openai", "MemorandaSession")],
+)
+def test_an_api_that_does_not_exist_is_refused(tmp_path: Path, name: str, said: str) -> None:
+    """A removed one with what to use instead."""
+    result = CliRunner().invoke(command, ["serve", "--compatible", name, "--home", str(tmp_path)])
+    assert result.exit_code == 2
+    assert said in result.output.replace("\n", " ")
 
 
 def test_the_names_of_the_option_are_those_of_the_mounts() -> None:

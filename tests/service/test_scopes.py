@@ -72,8 +72,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Target]:
     with run_service(home, mounts=tuple(COMPATIBLE.values())) as running:
         victim = add_victim(running, "default")
         belongings = Belongings(running.client(running.key(user=victim.user)))
-        body = {"namespace": ["private"], "key": "k", "value": {"text": "a"}, "ttl": 60}
-        belongings.client.put("/store/items", json=body).raise_for_status()
+        running.service.memory_of(victim.user).items.put(("private",), "k", {"text": "a"}, ttl=3_600)
         with sqlite3.connect(home / "state.db") as connection:
             # Most of its time has passed, so that a read may start it again.
             connection.execute("UPDATE memory_items SET expires_at = expires_at - 1800 WHERE ttl IS NOT NULL")

@@ -210,7 +210,6 @@ class SessionDB(SearchableStore):
     session_count = _Delegate("listing", SessionList.session_count)
     one_view = _Delegate("conversations", Conversations.one_view)
     conversation_of = _Delegate("conversations", Conversations.conversation_of)
-    find_external_id = _Delegate("conversations", Conversations.find_external_id)
     window_around = _Delegate("conversations", Conversations.window_around)
     messages_behind = _Delegate("conversations", Conversations.messages_behind)
     ends_of = _Delegate("conversations", Conversations.ends_of)

@@ -1,1 +1,1 @@
-"""The doors for programs on other machines: the HTTP API, the viewer, remote MCP and compatible APIs."""
+"""The doors for programs on other machines: the HTTP API, the viewer, remote MCP and the API for clients of mem0."""

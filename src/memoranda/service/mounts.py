@@ -2,12 +2,12 @@
 
 from collections.abc import Collection
 
-from memoranda.service.compatible import langgraph, mem0, openai
+from memoranda.service.compatible import mem0
 from memoranda.service.http.mount import Mount
 from memoranda.service.remote_mcp.mount import remote_mcp_mount
 from memoranda.service.viewer.mount import viewer_mount
 
-COMPATIBLE = {mount.name: mount for mount in (mem0.MOUNT, langgraph.MOUNT, openai.MOUNT)}
+COMPATIBLE = {mount.name: mount for mount in (mem0.MOUNT,)}
 """The APIs that are compatible with clients of other products; each must be asked for."""
 
 

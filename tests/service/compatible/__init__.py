@@ -1,1 +1,1 @@
-"""The compatible APIs over a real socket, with the official clients where a test is marked slow."""
+"""The compatible API over a real socket, with the official clients where a test is marked slow."""

@@ -1,4 +1,4 @@
-"""One service with all compatible APIs for the whole session; each test has a key of a new user."""
+"""One service with the compatible API for the whole session; each test has a key of a new user."""
 
 import itertools
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="session")
 def compatible(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    """A service with the APIs of mem0, LangGraph and OpenAI; every request needs a key."""
+    """A service with the API of mem0; every request needs a key."""
     home = tmp_path_factory.mktemp("compatible") / "home"
     with run_service(home, mounts=tuple(COMPATIBLE.values())) as running:
         # The first request opens the stores, which is not the work of the test that happens to be first.

@@ -1,4 +1,4 @@
-"""Two users' keys against every route of the compatible APIs: nothing of one is seen or changed by the other."""
+"""Two users' keys against every route of the compatible API: nothing of one is seen or changed by the other."""
 
 from typing import Any
 
@@ -16,7 +16,6 @@ _SECRET = "the wombat of ana"
 _UNSUPPORTED = 501
 # Their answer is the same for everyone.
 _WITHOUT_USER = {"mem0_ping", *(name for name, route in COMPATIBLE_ROUTES.items() if route.handler is mem0.refuse)}
-_ITEM = {"namespace": ["private"], "key": "k"}
 # For each route: the body of a request that tries to reach what belongs to the other user.
 _BODIES: dict[str, Any] = {
     "mem0_add": {"messages": [{"role": "user", "content": "hello"}], "user_id": "ana"},
@@ -26,44 +25,26 @@ _BODIES: dict[str, Any] = {
     "mem0_update_batch": {"memories": [{"memory_id": "{memory_id}", "text": "changed"}]},
     "mem0_delete_batch": {"memories": [{"memory_id": "{memory_id}"}]},
     "mem0_feedback": {"memory_id": "{memory_id}", "feedback": "NEGATIVE"},
-    "langgraph_put": {**_ITEM, "value": {"text": "of bo"}},
-    "langgraph_delete": _ITEM,
-    "langgraph_search": {"namespace_prefix": [], "query": "wombat"},
-    "langgraph_namespaces": {},
-    "openai_create": {"items": []},
-    "openai_update": {"metadata": {"changed": "yes"}},
-    "openai_add_items": {"items": [{"role": "user", "content": "changed"}]},
 }
-_QUERIES = {"langgraph_get": {"namespace": "private", "key": "k"}, "mem0_delete_all": {"user_id": "*"}}
+_QUERIES = {"mem0_delete_all": {"user_id": "*"}}
 # These name no foreign id; their answers must have nothing of the other user.
-_LISTS = ("mem0_ping", "mem0_add", "mem0_list", "mem0_search", "mem0_delete_all", "mem0_entities", "langgraph_put",
-          "langgraph_get", "langgraph_delete", "langgraph_search", "langgraph_namespaces", "openai_create")  # fmt: skip
+_LISTS = ("mem0_ping", "mem0_add", "mem0_list", "mem0_search", "mem0_delete_all", "mem0_entities")
 
 
 class Belongings:
-    """What one user has in every API, and a picture of it to compare."""
+    """What one user has, and a picture of it to compare."""
 
     def __init__(self, client: httpx.Client) -> None:
         self.client = client
         body = {"messages": [{"role": "user", "content": _SECRET}], "user_id": "ana"}
         (event,) = client.post("/v3/memories/add/", json=body).json()["results"]
-        client.put("/store/items", json={**_ITEM, "value": {"text": _SECRET}}).raise_for_status()
-        items = [{"type": "message", "role": "user", "content": _SECRET}]
-        conversation = client.post("/v1/conversations", json={"items": items}).json()["id"]
-        (item,) = client.get(f"/v1/conversations/{conversation}/items").json()["data"]
         self.ids = {
-            "memory_id": event["id"], "conversation_id": conversation, "item_id": item["id"], "type": "user",
-            "name": "ana", "org_id": "default", "project_id": "default",
+            "memory_id": event["id"], "type": "user", "name": "ana", "org_id": "default", "project_id": "default",
         }  # fmt: skip
 
     def picture(self) -> list[Any]:
-        conversation = self.ids["conversation_id"]
-        return [
-            self.client.get(f"/v1/memories/{self.ids['memory_id']}/").json(),
-            self.client.get("/store/items", params=_QUERIES["langgraph_get"] | {"refresh_ttl": "false"}).json(),
-            self.client.get(f"/v1/conversations/{conversation}").json(),
-            self.client.get(f"/v1/conversations/{conversation}/items").json(),
-        ]
+        everything = self.client.post("/v3/memories/", json={"filters": {"user_id": "*"}})
+        return [self.client.get(f"/v1/memories/{self.ids['memory_id']}/").json(), everything.json()]
 
 
 def send_request(client: httpx.Client, route: Route, ids: dict[str, str], **headers: str) -> httpx.Response:
@@ -122,18 +103,18 @@ def test_every_route_needs_a_key_with_its_scope(compatible: RunningService, name
     assert send_request(compatible.client(compatible.key(other, user="scoped")), route, ids).status_code == 403
 
 
-_IDS = ("memory_id", "conversation_id", "item_id", "type", "name", "org_id", "project_id")
+_IDS = ("memory_id", "type", "name", "org_id", "project_id")
 
 
 def test_a_key_of_a_tenant_names_its_user_in_a_header(compatible: RunningService) -> None:
     """A key that is bound to no user works for each of its tenant's users, and for no other tenant's."""
     client = compatible.client(compatible.key(tenant="acme"))
-    assert client.post("/store/namespaces", json={}).status_code == 422
+    everything = {"filters": {"user_id": "*"}}
+    assert client.post("/v3/memories/", json=everything).status_code == 422
     for user in ("u1", "u2"):
-        headers = {"X-Memoranda-User": user}
-        client.put("/store/items", json={**_ITEM, "value": {"of": user}}, headers=headers).raise_for_status()
-    answer = client.get("/store/items", params=_QUERIES["langgraph_get"], headers={"X-Memoranda-User": "u1"})
-    assert answer.json()["value"] == {"of": "u1"}
-    other = compatible.client(compatible.key(tenant="other"))
-    answer = other.get("/store/items", params=_QUERIES["langgraph_get"], headers={"X-Memoranda-User": "u1"})
-    assert answer.json() is None
+        body = {"messages": [{"role": "user", "content": f"I am {user}."}], "user_id": "me"}
+        client.post("/v3/memories/add/", json=body, headers={"X-Memoranda-User": user}).raise_for_status()
+    for tenant, texts in (("acme", ["I am u1."]), ("other", [])):
+        of_tenant = compatible.client(compatible.key(tenant=tenant))
+        listed = of_tenant.post("/v3/memories/", json=everything, headers={"X-Memoranda-User": "u1"}).json()
+        assert [memory["memory"] for memory in listed["results"]] == texts

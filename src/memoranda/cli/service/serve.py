@@ -32,7 +32,11 @@ Examples:
 _PORT = 8930
 _SWITCH_SECONDS = 0.001
 # As in service/mounts.py, which would load the server for the help of the command.
-_COMPATIBLE = ("mem0", "langgraph", "openai")
+_COMPATIBLE = ("mem0",)
+_REMOVED_APIS = {
+    "langgraph": "MemorandaStore of memoranda.integrations.frameworks.langgraph",
+    "openai": "MemorandaSession of memoranda.integrations.frameworks.openai_agents",
+}
 _MISSING = "The HTTP service needs the extra 'server': pip install 'memoranda[server]'."
 _VIEW_EPILOG = """\b
 Examples:
@@ -45,6 +49,9 @@ _MISSING_FOR_VIEW = "The viewer needs the extra 'view': pip install 'memoranda[v
 
 def _read_compatible(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in value.split(",") if name.strip())
+    for name in names:
+        if name in _REMOVED_APIS:
+            raise click.BadParameter(f"the API {name!r} was removed; a program can use {_REMOVED_APIS[name]}.")
     unknown = [name for name in names if name not in _COMPATIBLE]
     if unknown:
         raise click.BadParameter(f"{', '.join(unknown)} is not one of {', '.join(_COMPATIBLE)}.")
@@ -68,7 +75,7 @@ def _read_compatible(context: click.Context, parameter: click.Parameter, value: 
 @click.option("--timeout", "request_seconds", type=click.FloatRange(min=0, min_open=True), default=60.0,
               show_default=True, help="Seconds after which a request that is not answered gets 503.")  # fmt: skip
 @click.option("--compatible", metavar="NAMES", default="", callback=_read_compatible,
-              help="Also answer clients of other products: mem0, langgraph, openai, separated by commas.")  # fmt: skip
+              help="Also answer the client of another product: mem0.")  # fmt: skip
 @click.option("--access-log", is_flag=True, help="Write a line of JSON about each request to standard error.")
 @click.option("--check-config", is_flag=True, help="Say whether the service could start, and do not start it.")
 @common_options

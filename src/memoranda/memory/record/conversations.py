@@ -135,16 +135,6 @@ class Conversations(StorePart):
                 (((before, after),),) = self._read_at_once(counting)
             return Window(conversation, tuple(messages), before, after)
 
-    def find_external_id(self, session_id: str, external_id: str) -> int | None:
-        """The id of the message in a session's context that has this id in another program; None if there is none."""
-        session_id = self._stored_name(session_id)
-        row = self._fetch_one(
-            "SELECT m.id FROM messages m JOIN sessions ON sessions.id = m.session_id"
-            f" WHERE m.session_id = ? AND m.external_id = ? AND m.active = 1 AND {self._in_scope}",
-            (session_id, external_id, *self._scope.values),
-        )
-        return None if row is None else int(row[0])
-
     def messages_by_id(self, conversation: Conversation, ids: Collection[int]) -> dict[int, FeedMessage]:
         """Single messages of a conversation; those that are elsewhere, rewound or deleted are missing."""
         condition, values = self._dialect.one_of("m.id", ids)

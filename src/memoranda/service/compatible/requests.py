@@ -1,6 +1,6 @@
-"""What the compatible APIs share: reading the fields of a request, and writing times."""
+"""Reading the fields of a request of the compatible API, and writing times."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -70,13 +70,6 @@ def read_text(fields: Mapping[str, Any], name: str, *, required: bool = False) -
     if not isinstance(value, str) or (required and not value):
         raise invalid(f"{name} must be text.")
     return value
-
-
-def read_choice(fields: Mapping[str, Any], name: str, choices: Sequence[str], default: str) -> str:
-    value = fields.get(name, default)
-    if value not in choices:
-        raise invalid(f"{name} must be one of {', '.join(choices)}.")
-    return str(value)
 
 
 def as_iso(timestamp: float) -> str:
