@@ -1,98 +1,51 @@
-"""Markdown on a terminal: rendered as it arrives, in pieces of any size, at any width."""
+"""Markdown on a terminal: blocks are complete when the next one begins, and code can be copied."""
 
 import click
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.cli.chat.markdown import MarkdownStream, display_width, wrap_lines
+from memoranda.cli.chat.terminal import _render, _split_last_block
 from tests.cases import cases
 
 
-def _render(text: str, width: int = 80, size: int = 1_000, *, markup: bool = True) -> str:
-    stream = MarkdownStream(lambda: width, markup=markup)
-    pieces = [text[start : start + size] for start in range(0, len(text), size)]
-    return "".join(map(stream.feed, pieces)) + stream.finish()
-
-
-def _show(text: str, width: int = 80, size: int = 1_000, *, markup: bool = True) -> str:
-    return click.unstyle(_render(text, width, size, markup=markup))
+def _show(text: str, width: int = 40) -> list[str]:
+    return [click.unstyle(line).rstrip() for line in _render(text, width)]
 
 
 @cases(
-    ("text", "shown"),
+    ("text", "last"),
     [
-        ("# One", "One\n"),
-        ("a **b c** d", "a b c d\n"),
-        ("`a*b*` and ``", "a*b* and ``\n"),
-        ("- one\n  * two\n3. three", "- one\n  * two\n3. three\n"),
-        ("> said *it*, see [it](http://x.y)", "> said *it*, see [it](http://x.y)\n"),
-        ("use *args and **kwargs", "use *args and **kwargs\n"),
-        ("**kwargs and **bold**", "**kwargs and bold\n"),
-        ("2 * 3 ** 4, __init__", "2 * 3 ** 4, __init__\n"),
-        ("an open `tick and **mark", "an open `tick and **mark\n"),
-        ("#hashtag and -1", "#hashtag and -1\n"),
-        ("2024 was a year", "2024 was a year\n"),
-        ("one\n\ntwo\n", "one\n\ntwo\n"),
-        ("| a | **b** |\n|---|---|", "| a | **b** |\n|---|---|\n"),
-        ("```\n# no *heading*\n\n``\n```\n**x**", "```\n# no *heading*\n\n``\n```\nx\n"),
-        ("~~~\n```\n~~~\nend", "~~~\n```\n~~~\nend\n"),
+        ("One par", "One par"),
+        ("One.\n\nTwo\nlines", "Two\nlines"),
+        ("# Title\nText", "Text"),
+        ("- a\n- b\n\n- c", "- a\n- b\n\n- c"),
+        ("```\n# no\n\nheading\n", "```\n# no\n\nheading\n"),
+        ("```\ncode\n```\nText", "Text"),
+        ("| a |\n|---|\n| 1 |\n", "| a |\n|---|\n| 1 |\n"),
     ],
 )
-def test_marks_become_styles_and_other_signs_stay(text: str, shown: str) -> None:
-    """Text that only looks like a mark is shown as it is."""
-    assert _show(text) == shown
+def test_a_block_is_complete_when_the_next_one_begins(text: str, last: str) -> None:
+    """Until then more text can change it."""
+    assert _split_last_block(text) == (text[: len(text) - len(last)], last)
 
 
-def test_styles_are_those_of_the_marks() -> None:
-    """Headings and bold text are bold, code is coloured."""
-    assert _render("**a** `c`") == "\x1b[1ma\x1b[0m \x1b[36mc\x1b[0m\n"
-    assert _render("# a `b`") == "\x1b[1ma\x1b[0m \x1b[36m\x1b[1mb\x1b[0m\n"
-    assert _render("```\nc\n```\nd") == "\x1b[36m```\x1b[0m\n\x1b[36mc\x1b[0m\n\x1b[36m```\x1b[0m\nd\n"
+@given(st.text("ab #`-*>|1.\n\t", max_size=80))
+def test_no_text_is_lost_between_blocks(text: str) -> None:
+    """Whatever a model writes."""
+    assert "".join(_split_last_block(text)) == text
 
 
-def test_words_are_shown_as_soon_as_they_are_complete() -> None:
-    """Only the last word, and text after a mark without its counterpart, waits."""
-    stream = MarkdownStream(lambda: 80)
-    assert stream.feed("One two thr") == "One two"
-    assert stream.feed("ee **bo") == " three"
-    assert stream.feed("ld**") == ""
-    assert click.unstyle(stream.feed(" x")) == " bold"
-    assert stream.finish() == " x\n"
+def test_marks_become_styles_and_words_are_wrapped() -> None:
+    """Headings, bold text and lists; an address stays in sight."""
+    assert _show("**One** and `two` words that do not fit on a line") == [
+        "One and two words that do not fit on a",
+        "line",
+    ]
+    assert "\x1b[1mOne\x1b[0m" in _render("**One**", 40)[0]
+    assert _show("see [it](http://x.example/y)") == ["see it (http://x.example/y)"]
 
 
-def test_words_are_wrapped_and_items_of_lists_are_indented() -> None:
-    """Wide characters take two columns."""
-    assert _show("한국어 문장은", 8) == "한국어\n문장은\n"
-    assert _show("- a long item", 8) == "- a long\n  item\n"
-    assert _show("10. a long item", 10) == "10. a long\n    item\n"
-
-
-def test_what_does_not_fit_is_left_whole() -> None:
-    """An address and a line of code can be copied, because we add no line breaks to them."""
-    assert _show("see http://example.com/a/b/c now", 10) == "see\nhttp://example.com/a/b/c now\n"
+def test_a_line_of_code_stays_as_it_is() -> None:
+    """However narrow the terminal is, so that it can be copied."""
     code = "x = " + "1 + " * 20 + "1"
-    assert _show(f"```\n{code}\n\ty\n```", 10) == f"```\n{code}\n\ty\n```\n"
-
-
-def test_without_markup_only_words_are_wrapped() -> None:
-    """This is the output for NO_COLOR and --plain."""
-    text = "# A **title**\n- one item that wraps\n\n```\na b c d e f g h i j k\n```\n| a | b | c | d |\n"
-    shown = "# A **title**\n- one item that\n  wraps\n\n```\na b c d e f g h i j k\n```\n| a | b | c | d |\n"
-    assert _render(text, 16, markup=False) == shown
-
-
-@given(st.text("ab *_`~#->|[]()1.\\\n\t喜，", max_size=60), st.integers(1, 7), st.integers(4, 30), st.booleans())
-def test_pieces_of_any_size_give_the_same_text(text: str, size: int, width: int, markup: bool) -> None:
-    """It does not matter where a stream is split, and no letter is lost."""
-    whole = _show(text, width, markup=markup)
-    assert _show(text, width, size, markup=markup) == whole
-    for letter in "ab喜，":
-        assert whole.count(letter) == text.count(letter)
-
-
-def test_notes_are_wrapped_with_their_indentation_and_colours() -> None:
-    """Escape codes take no columns."""
-    assert wrap_lines("  one two three", 10) == "  one two\n  three"
-    styled = wrap_lines(click.style("one two three", dim=True), 8)
-    assert click.unstyle(styled) == "one two\nthree"
-    assert display_width(click.style("喜", bold=True)) == 2
+    assert _show(f"```python\n{code}\n    y\n```", 10) == [code, "    y"]

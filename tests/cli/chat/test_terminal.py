@@ -43,7 +43,7 @@ def test_an_interrupted_answer_is_kept_and_the_chat_continues(
     person.types("Tell me a story")
     person.sees("and then")
     person.presses(CTRL_C)
-    person.sees("Interrupted. Your message and what was shown of the answer are saved")
+    person.sees("Interrupted. Your message and what was recorded until then are kept")
     person.is_asked()
     (_, question), (role, partial) = _recorded(home)
     assert (question, role) == ("Tell me a story", "assistant")
@@ -62,7 +62,7 @@ def test_an_interrupted_answer_is_dropped_if_the_user_chooses_so(home: Path, ser
         person.types("Tell me a story")
         person.sees("and then")
         person.presses(CTRL_C)
-        person.sees("Interrupted. Your message and the finished steps are saved")
+        person.sees("Interrupted. Your message and what was recorded until then are kept")
         person.is_asked()
         assert _recorded(home) == [("user", "Tell me a story")]
         person.says("Hello", "You said: Hello.")
@@ -85,7 +85,7 @@ def test_tools_that_the_model_uses_are_shown(person: Person) -> None:
     person.says(
         "Please remember that I use tabs",
         "One moment.",
-        "· memory: memory · add · Ana uses tabs.",
+        '· memory {"target": "memory", "action": "add", "content": "Ana uses tabs."}',
         "→ Saved in MEMORY.md.",
         "It is noted.",
     )
@@ -207,8 +207,8 @@ def test_an_error_of_the_service_is_shown_and_the_chat_continues(home: Path, per
 
 
 def test_several_lines_can_be_one_message(service: ScriptedServer, person: Person) -> None:
-    """A line that ends in a backslash continues on the next one."""
-    person.types("First\\")
+    """Alt-Enter begins a new line."""
+    person.presses("First\x1b\r")
     person.says("second")
     assert _asked(service) == ["First\nsecond"]
 
@@ -221,12 +221,11 @@ def test_what_a_model_says_cannot_control_the_terminal(person: Person) -> None:
     assert "owned" in shown
 
 
-def test_past_conversations_are_searched_and_context_is_shown(service: ScriptedServer, person: Person) -> None:
-    """`/search` finds earlier messages, `/usage` shows the tokens, `/new` starts a new conversation."""
+def test_past_conversations_are_searched(service: ScriptedServer, person: Person) -> None:
+    """`/search` finds earlier messages, `/new` starts a new conversation."""
     person.says("The walrus sings")
     person.says("/new", "A new conversation.")
     person.says("/search walrus", "1 session matches", "The walrus sings")
-    person.says("/usage", "In this chat:")
     person.types("Hello")
     person.sees("You said: Hello.")
     assert _asked(service) == ["Hello"]

@@ -1,174 +1,110 @@
-"""A chat between one person and one model: how it starts, and the conversation that its commands can switch."""
+"""A chat between one person and one model: the conversation that its commands can switch, and its turns."""
 
-import sys
 from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
-from typing import NoReturn, Self
 
 from memoranda.agent.loop import Agent
 from memoranda.agent.review.report import ReviewReport
 from memoranda.api.memory import Memory
 from memoranda.api.session import Session
-from memoranda.cli.chat.output import ChatOutput, ChatStatus, build_status
-from memoranda.cli.context import EXIT_UNUSABLE
-from memoranda.cli.process_resources import ResourceLogger
-from memoranda.errors import MemorandaError, ModelError, SessionBusyError
-from memoranda.home import config
+from memoranda.cli.chat.output import PipeOutput, join_lines
+from memoranda.cli.terminal_text import terminal_line
+from memoranda.errors import MemorandaError, SessionBusyError
 from memoranda.memory.record.message_rows import text_of
-from memoranda.models.model import ChatModel, Usage
-from memoranda.models.model_factory import model_for
+from memoranda.models.model import ChatModel
 from memoranda.support.interrupts import deferred_interrupts
-from memoranda.support.tool import JsonObject
 
-_SOURCE = "cli"
 _NOT_BEGUN = "Another turn of this conversation is in progress. Your message was not recorded."
-
-
-def choose_model(memory: Memory, name: str | None, output: ChatOutput) -> ChatModel:
-    """Returns the configured model; when there is none, says how to set one up and exits."""
-    settings = memory.config.model
-    try:
-        return model_for(replace(settings, name=name) if name else settings, config.credentials(memory.home))
-    except ModelError as error:
-        hint = "'memoranda demo' shows the memory at work without a model."
-        exit_with_error(output, f"{error}\n{hint}", type(error).__name__, EXIT_UNUSABLE)
-
-
-def start_session(memory: Memory, model: ChatModel, session_id: str | None = None) -> Session:
-    """Starts a new session, or resumes the latest session of the conversation that `session_id` belongs to."""
-    latest = memory.sessions.get_compression_tip(session_id) if session_id else None
-    return memory.session(
-        source=_SOURCE, model=model.name, session_id=latest or session_id, directory=_current_directory()
-    )
-
-
-def _current_directory() -> Path | None:
-    """Returns the current directory; None when it was deleted."""
-    try:
-        return Path.cwd()
-    except FileNotFoundError:
-        return None
-
-
-def exit_with_error(output: ChatOutput, text: str, kind: str, code: int) -> NoReturn:
-    """Shows why the chat cannot start, and exits."""
-    output.show_error(text, kind)
-    sys.exit(code)
+_INTERRUPTED = "Interrupted. Your message and what was recorded until then are kept; /undo removes the turn."
 
 
 class Chat:
-    """The state that the chat commands and the input loop share."""
+    """The state that the commands of a chat and its input loop share."""
 
-    def __init__(self, memory: Memory, model: ChatModel, output: ChatOutput, *, resume: str | None = None) -> None:
+    session: Session
+    agent: Agent
+
+    def __init__(self, memory: Memory, model: ChatModel, output: PipeOutput, *, resume: str | None = None) -> None:
         """`resume` is the id of the session to resume; without it a new conversation starts."""
-        self.memory = memory
-        self.model = model
-        self.output = output
+        self.memory, self.model, self.output = memory, model, output
         self.failed = False
         self.suggestion = ""
-        """The text of an undone turn, which the user may want to edit and send again."""
-        self.session: Session
-        self.agent: Agent
-        self.confirm: Callable[[str], bool | None] = lambda question: None
-        """Asks the user a question; None where there is no person to ask."""
-        self._used_before = Usage()
+        """The text for the next input line: that of an undone turn, or a message that could not be sent."""
         self._reviews: SimpleQueue[ReviewReport] = SimpleQueue()
-        self._open = ExitStack()
-        self._logs_resources = False
-        self.switch_to(start_session(memory, model, resume))
+        latest = memory.sessions.get_compression_tip(resume) if resume else None
+        directory = Path.cwd() if Path().exists() else None
+        self.use(memory.session(source="cli", model=model.name, session_id=latest or resume, directory=directory))
 
-    def switch_to(self, session: Session) -> None:
-        """Makes a session the current one."""
-        self.session, output = session, self.output
+    def use(self, session: Session) -> None:
+        """Continue in a session; the one before has ended."""
+        output, self.session = self.output, session
         self.agent = self.memory.agent(
-            self.model,
-            session=session,
-            on_text=output.show_text,
-            on_event=output.show_event,
-            on_review=self._reviews.put,
+            self.model, session=session, on_text=output.write, on_event=output.show_event, on_review=self._reviews.put
         )
-
-    def replace_session(self, session: Session) -> None:
-        """Continues in another conversation, after the current one has ended."""
-        self._used_before += self.agent.usage
-        self.switch_to(session)
-
-    @property
-    def used(self) -> Usage:
-        """The tokens that the model used in this chat, over all its conversations."""
-        return self._used_before + self.agent.usage
-
-    @property
-    def status(self) -> ChatStatus:
-        if not self.is_recorded:
-            return build_status(self.agent, None, [])
-        return build_status(self.agent, self.session.title, [dict(message) for message in self.session.conversation()])
 
     @property
     def is_recorded(self) -> bool:
-        """Whether the current session is in the record yet; asking does not create a database in an empty home."""
-        if not self.memory.services.has_record:
-            return False
-        return self.memory.sessions.get_session(self.session.id) is not None
+        """Whether the session is in the record yet; asking does not create a database in an empty home."""
+        return self.memory.services.has_record and self.memory.sessions.get_session(self.session.id) is not None
+
+    def greet(self, text: str = "") -> None:
+        """Say which conversation this is, or that it is resumed, and show its last messages."""
+        text = text or f"Resumed {repr(self.session.title) if self.session.title else self.session.id}."
+        said = self.session.conversation() if self.is_recorded else []
+        said = [each for each in said if each["role"] != "tool" and text_of(each["content"]).strip()]
+        last = [f"  {each['role']}: {join_lines(text_of(each['content']), 300)}" for each in said[-2:]]
+        self.output.show("session", "\n".join([text, *last]))
+
+    def status(self) -> str:
+        """Say how full the context was at the last call of the model, and how much came from its cache."""
+        agent, window, size = self.agent, self.model.window, self.agent.context_tokens or 0
+        cached = 100 * agent.usage.cache_read_tokens / (agent.usage.input_tokens or 1)
+        title = f" · {self.session.title}" if self.session.title else ""
+        context = f"context {size:,} of {window:,} tokens ({100 * size / (window or 1):.0f} %)"
+        return terminal_line(f"{context} · {cached:.0f} % from cache · {self.model.name}{title}")
 
     def say(self, text: str) -> None:
-        """Runs one turn; an error is shown, and the chat continues."""
-        if not self._logs_resources:
-            self._open.enter_context(ResourceLogger())
-            self._logs_resources = True
+        """Run one turn; an error is shown, and the chat continues."""
         self.attempt(lambda: self._run_turn(text))
         self.show_reviews()
 
-    def show_reviews(self) -> None:
-        """Shows what background reviews saved since the last call; another thread queues their reports."""
-        while not self._reviews.empty():
-            report = self._reviews.get()
-            if line := report.line():
-                self.output.show_remark("review", line, {"counts": report.counts(), "failed": report.failed})
-
     def attempt(self, work: Callable[[], None]) -> None:
-        """Runs a step, and shows the error or the interruption that ends it."""
+        """Run a step, and show the error or the interruption that ends it."""
         try:
             with deferred_interrupts():
                 work()
         except KeyboardInterrupt:
             self.failed = True
-            self.output.show_interrupted()
+            self.output.show("interrupted", _INTERRUPTED)
         except MemorandaError as error:
-            self.failed = True
-            self.output.show_error(str(error), type(error).__name__)
+            self.fail(str(error))
+
+    def fail(self, text: str) -> None:
+        """Say what was not done."""
+        self.failed = True
+        self.output.show("error", text)
+
+    def show_reviews(self) -> None:
+        """Show what background reviews saved since the last call; another thread queues their reports."""
+        while not self._reviews.empty():
+            if line := self._reviews.get().line():
+                self.output.show("notice", terminal_line(line))
 
     def _run_turn(self, text: str) -> None:
         begun = self.agent.turns_begun
-        self.output.show_waiting()
+        self.output.wait()
         try:
-            answer = self.agent.turn(text)
+            self.agent.turn(text)
         except (SessionBusyError, KeyboardInterrupt) as error:
             if self.agent.turns_begun > begun:
                 raise
             # The user may want to send it again.
             self.suggestion = text
-            if isinstance(error, KeyboardInterrupt):
-                raise SessionBusyError(_NOT_BEGUN) from error
-            raise
-        self.output.show_answer(answer, self.status)
+            raise SessionBusyError(_NOT_BEGUN) from error
+        self.output.show("status", self.status())
 
-    def last_exchange(self) -> list[JsonObject]:
-        """Returns the last message of the user and the last answer, if there are any."""
-        messages: list[JsonObject] = [dict(message) for message in self.session.conversation()]
-        messages = [message for message in messages if message["role"] in ("user", "assistant")]
-        messages = [message for message in messages if text_of(message["content"]).strip()]
-        while len(messages) > 1 and messages[-2]["role"] == messages[-1]["role"]:
-            del messages[-2]
-        return messages[-2:]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._open.close()
+    def close(self) -> None:
+        """End the conversation, which can be resumed."""
         self.session.end()
         self.show_reviews()
