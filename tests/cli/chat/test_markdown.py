@@ -4,6 +4,7 @@ import click
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memoranda.cli.chat.output import make_printable
 from memoranda.cli.chat.terminal import _render, _split_last_block
 from tests.cases import cases
 
@@ -49,3 +50,12 @@ def test_a_line_of_code_stays_as_it_is() -> None:
     """However narrow the terminal is, so that it can be copied."""
     code = "x = " + "1 + " * 20 + "1"
     assert _show(f"```python\n{code}\n    y\n```", 10) == [code, "    y"]
+
+
+@cases(
+    "text", ["a &#8238; b", "`c` &#x9b;31m", "- &#27;]0;owned&#7;", "    code\x1b[31m", "![&#8238;](x)", "<b>&#8238;"]
+)
+def test_what_a_model_writes_cannot_control_the_terminal(text: str) -> None:
+    """Not even as an entity, which stands for any character."""
+    shown = "".join(_show(make_printable(text)))
+    assert all(char.isprintable() for char in shown)

@@ -74,8 +74,8 @@ def test_a_pipe_gets_the_answer_and_nothing_else(capsys: pytest.CaptureFixture[s
     output.show_event(ToolReturned(CALL, {"success": True}))
     output.write("three")
     output.show("status", "context 3 %")
-    output.show("error", "Sorry.")
-    assert capsys.readouterr() == ("One\n\ttwo\ufffd[31m\nthree\n", "Sorry.\n")
+    output.show("error", "Sorry\x1b[31m.")
+    assert capsys.readouterr() == ("One\n\ttwo\ufffd[31m\nthree\n", "Sorry\ufffd[31m.\n")
     with pytest.raises(SystemExit) as left:
         output.show("interrupted", "Interrupted.")
     assert left.value.code == 130

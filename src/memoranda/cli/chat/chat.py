@@ -33,8 +33,8 @@ class Chat:
         """The text for the next input line: that of an undone turn, or a message that could not be sent."""
         self._reviews: SimpleQueue[ReviewReport] = SimpleQueue()
         latest = memory.sessions.get_compression_tip(resume) if resume else None
-        directory = Path.cwd() if Path().exists() else None
-        self.use(memory.session(source="cli", model=model.name, session_id=latest or resume, directory=directory))
+        session_id = latest or resume
+        self.use(memory.session(source="cli", model=model.name, session_id=session_id, directory=_current_directory()))
 
     def use(self, session: Session) -> None:
         """Continue in a session; the one before has ended."""
@@ -108,3 +108,11 @@ class Chat:
         """End the conversation, which can be resumed."""
         self.session.end()
         self.show_reviews()
+
+
+def _current_directory() -> Path | None:
+    """Return the current directory; None when it was deleted."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return None

@@ -87,10 +87,11 @@ def _compress(chat: Chat, argument: str) -> None:
 
 
 def _title(chat: Chat, argument: str) -> None:
-    if argument:
-        chat.output.show("note", f"This conversation is now called {chat.session.rename(argument)!r}.")
-    else:
-        chat.output.show("note", f"This conversation is called {chat.session.title!r}; /title NAME names it.")
+    title = chat.session.rename(argument) if argument else chat.session.title
+    now = "now " if argument else ""
+    chat.output.show(
+        "note", f"This conversation is {now}called {title!r}." if title else "It has no title: /title NAME."
+    )
 
 
 def _program(*words: str) -> Callable[[Chat, str], None]:

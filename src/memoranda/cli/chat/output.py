@@ -45,7 +45,7 @@ class PipeOutput:
             click.echo()
             self._is_in_line = False
         if kind in ("note", "error", "interrupted"):
-            click.echo(text, err=kind != "note")
+            click.echo(make_printable(text), err=kind != "note")
         if kind == "interrupted":
             sys.exit(EXIT_INTERRUPTED)
 

@@ -71,7 +71,7 @@ class TerminalOutput(PipeOutput):
         self._block = ""
         super().show("", "")
         if text:
-            self._console.print(Text.from_ansi(text, style=_STYLES.get(kind, "dim")))
+            self._console.print(Text(make_printable(text), style=_STYLES.get(kind, "dim")))
 
     def _stop_waiting(self) -> None:
         if self._live is not None:
@@ -100,13 +100,18 @@ class _Code(CodeBlock):
 class _Markdown(Markdown):
     elements = Markdown.elements | {"fence": _Code, "code_block": _Code}
 
+    def __init__(self, text: str) -> None:
+        super().__init__(text, hyperlinks=False)
+        for token in self.parsed:
+            for part in (token, *(token.children or ())):
+                # An entity such as &#8238; stands for a character that was not in the text.
+                part.content = make_printable(part.content)
+
 
 def _render(text: str, width: int) -> list[str]:
     """Return the lines of Markdown with the codes of their styles."""
     lines = StringIO()
-    Console(file=lines, force_terminal=True, width=width, highlight=False).print(
-        _Markdown(text, hyperlinks=False), crop=False
-    )
+    Console(file=lines, force_terminal=True, width=width, highlight=False).print(_Markdown(text), crop=False)
     return [line.rstrip() for line in lines.getvalue().strip("\n").split("\n")]
 
 
