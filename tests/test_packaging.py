@@ -18,7 +18,7 @@ from tests.timing import GIVE_UP
 ROOT = Path(__file__).parent.parent
 # What only people with a clone have.
 _CHECKOUT = re.compile(rf"{re.escape(str(ROOT))}|\.venv\b|\bmake (?:run|test|all)\b|\ba checkout\b|Traceback")
-_DEPENDENCIES = ("click", "prompt_toolkit", "python-dotenv", "ruamel.yaml", "tomlkit")
+_DEPENDENCIES = ("click", "prompt_toolkit", "python-dotenv", "rich", "ruamel.yaml", "tomlkit")
 _COMMANDS = (
     ["--version"],
     ["--help"],
@@ -70,8 +70,8 @@ def _install(python: str, wheel: Path, directory: Path) -> Path:
     subprocess.run(install, check=True, timeout=GIVE_UP, cwd="/")
     packages = next(directory.glob("lib/python*/site-packages"))
     # Copied from the environment of the tests, because a test downloads nothing.
-    # wcwidth belongs to prompt_toolkit.
-    for name in (*_DEPENDENCIES, "wcwidth"):
+    # wcwidth belongs to prompt_toolkit, the others to rich.
+    for name in (*_DEPENDENCIES, "wcwidth", "markdown-it-py", "mdurl", "pygments"):
         for file in distribution(name).files or ():
             if file.suffix in (".py", ".typed") or file.name == "METADATA":
                 (packages / file).parent.mkdir(parents=True, exist_ok=True)

@@ -67,3 +67,14 @@ def test_the_search_for_the_bytes_of_a_text_loads_few_modules() -> None:
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = [name for name in run.stdout.split() if name.startswith("memoranda")]
     assert len(loaded) <= 10, loaded
+
+
+@pytest.mark.parametrize("arguments", ["chat --query Hello", "browse --json"])
+def test_only_a_person_at_a_terminal_loads_the_line_editor_and_the_renderer(arguments: str, tmp_path: Path) -> None:
+    """They take longer to load than most commands to run."""
+    program = _PROGRAM.partition("finally:")[0] + "finally:\n    print(*sys.modules, file=sys.stderr)"
+    command = [sys.executable, "-c", program, "--home", str(tmp_path), *arguments.split()]
+    run = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    loaded = run.stderr.split()
+    assert "memoranda.cli.main" in loaded
+    assert not {"rich", "prompt_toolkit"}.intersection(loaded)

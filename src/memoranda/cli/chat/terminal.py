@@ -187,5 +187,6 @@ def chat_mode() -> Iterator[None]:
         click.echo("\r\x1b[K\x1b[?2004h", nl=False)
         yield
     finally:
-        click.echo("\x1b[?2004l", nl=False)
+        # The cursor is hidden while an answer is drawn.
+        click.echo("\x1b[?2004l\x1b[?25h", nl=False)
         termios.tcsetattr(keyboard, termios.TCSANOW, before)
