@@ -1,5 +1,7 @@
 """The chat as a person uses it: in a terminal, with a service that answers over HTTP."""
 
+import random
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,9 @@ from memoranda.testing.scripted.server import ScriptedServer
 from tests.cli.chat.person import CTRL_C, CTRL_D, TAB, UP, Person
 
 pytestmark = pytest.mark.slow
+
+# Ctrl-U removes what was put back into the input line.
+CLEAR = "\x15"
 
 
 def _recorded(home: Path) -> list[tuple[str, str]]:
@@ -67,6 +72,22 @@ def test_an_interrupted_answer_is_dropped_if_the_user_chooses_so(home: Path, ser
         assert _recorded(home) == [("user", "Tell me a story")]
         person.says("Hello", "You said: Hello.")
     assert _asked(service) == ["Tell me a story", INTERRUPTED_ANSWER, "Hello"]
+
+
+def test_interrupts_lose_no_message_and_do_not_end_the_chat(home: Path, person: Person) -> None:
+    """Whenever they come, every line is in the record, in order, or is put back into the input line."""
+    chance = random.Random(5)
+    said = [f"Please remember tabs {number}" if number % 3 else f"Hello {number}" for number in range(12)]
+    for text in said:
+        person.presses(CLEAR + text + "\r")
+        time.sleep(0.6 * chance.random())
+        person.presses(CTRL_C)
+        person.is_asked()
+    person.says(CLEAR + "The last one", "You said: The last one.")
+    heard = [text for role, text in _recorded(home) if role == "user"]
+    assert heard == [text for text in (*said, "The last one") if text in heard]
+    assert len(heard) + person.screen.count("was not recorded") == len(said) + 1
+    assert person.screen.count("Interrupted.") > 0
 
 
 def test_waiting_for_an_answer_can_be_interrupted_too(person: Person) -> None:
