@@ -26,6 +26,8 @@ def main() -> None:
     _print_file("our own attacks", own / "attacks.jsonl", "kind")
     _print_file("our own notes", own / "notes.jsonl", "kind")
     _print_row("ordinary notes", notes())
+    # Written without knowing the rule; the sets were counted one after the other.
+    _print_file("saves", own / "saves.jsonl", "category")
     if folder is not None:
         for name in ("attacks", "benign"):
             _print_file(name, folder / f"{name}.dev.jsonl", "category")
