@@ -19,77 +19,78 @@ from memoranda.support.lazy_pattern import compile_later
 
 # In each table: `_` is a blank, `*` any ending; words of scripts without blanks are found inside of others.
 _NORMS = """
-must mustn't should shouldn't shall ought have_to has_to had_to need_to needs_to is_to are_to please may can cannot
-can't mandatory required requires always never ever whenever automatic* henceforth by_default instead ensure* remember
-rule rules policy policies instruct* directive* overrid* overrul* obey* you your yours assistant* agent agents ai bot
-bots allowed allow allows permi* authori* approv* grant* trust* safe safely exempt* exception* waive* optional
-unnecessary entitle* consent* agreed agrees accept* considered treat treated recommend* verified official fine_to
-ok_to okay_to fine_if is_enough normal count counts own_words no_longer straight when if unless cleared only_when
-on_request directly superseded obsolete outdated muss mussen mussten soll sollen sollte sollten darf durfen kann
-konnen immer nie niemals stets kunftig ab_sofort bitte automatisch* verpflicht* erlaub* genehmig* freigeb* freigabe*
-freigegeben gestatte* zulassig* vertrau* befugt* berechtig* ausnahm* ausgenommen unnotig notig erforderlich*
-vorschrift* regel regeln richtlinie* anweis* du dein* angewiesen einverstanden zugestimmt abgesprochen vereinbart
-assistent* ki agenten gilt gelten anstelle genugt reicht direkt automatisiert uberholt ohne_weiteres entscheidet
-zustandig akzeptiert wenn falls sobald erubrig* keine_rolle beschluss dass abgemacht debe deben deberia deberian
-hay_que tiene_que tienen_que puede pueden podra podran siempre nunca jamas vale por_favor permit* permis* autoriz*
-aprob* aprueb* conced* confianza confia* exent* excepcion* excluid* opcional* basta innecesari* obligatori* norma
-normas regla reglas politica* instruccion* acordado acepta* tu tus usted asistente* agente* en_lugar en_vez decidido
-valido valida valen solas solos directamente obsolet* si cuando falta doit doivent devrai* faut peut peuvent toujours
-jamais desormais dorenavant automatique* autoris* approuv* facultati* inutile* obligatoire* regle regles consigne*
-accepte* accord vous votre vos au_lieu suffit valable quand 请 必须 必需 应该 应当 务必 须 别 勿 禁止 不得 不必 无需
-无须 不用 不需 免于 免除 豁免 例外 可以 可直接 可由 均可 允许 准许 批准 已批 视为 同意 授权 许可 信任 可信 始终 总是
-永远 一律 凡是 每次 自动 直接 默认 今后 以后 从现在 即可 记住 规定 规则 政策 制度 要求 就行 算数 为准 你 您 助手 代理
-智能体 代替 作废 正常状态 决定 如果 只要 的话 ください 下さい べき なければ ねば ならない てはいけ てはなら てもよい
-てもいい て良い ていい てよい でよい でいい 差し支え 構わな かまわな 許可 承認 承諾 了承 信頼 認め 必ず 常に 毎回 今後
-これから 自動 そのまま 必要はな 必要な 必須 原則 規則 ルール 方針 決まり 扱い ポリシー 対象外 あなた アシスタント
-エージェント 代わり 任せ 場合 望まし たら れば ときは
+practice standard_procedure grundsatzlich por_norma en_principio 惯例 原则上 慣例 原則として must mustn't should
+shouldn't shall ought have_to has_to had_to need_to needs_to is_to are_to please may can cannot can't mandatory
+required requires always never ever whenever automatic* henceforth by_default instead ensure* remember rule rules
+policy policies instruct* directive* overrid* overrul* obey* you your yours assistant* agent agents ai bot bots
+allowed allow allows permi* authori* approv* grant* trust* safe safely exempt* exception* waive* optional unnecessary
+entitle* consent* agreed agrees accept* considered treat treated recommend* verified official fine_to ok_to okay_to
+fine_if is_enough normal count counts own_words no_longer straight when if unless cleared only_when on_request
+directly superseded obsolete outdated muss mussen mussten soll sollen sollte sollten darf durfen kann konnen immer nie
+niemals stets kunftig ab_sofort bitte automatisch* verpflicht* erlaub* genehmig* freigeb* freigabe* freigegeben
+gestatte* zulassig* vertrau* befugt* berechtig* ausnahm* ausgenommen unnotig notig erforderlich* vorschrift* regel
+regeln richtlinie* anweis* du dein* angewiesen einverstanden zugestimmt abgesprochen vereinbart assistent* ki agenten
+gilt gelten anstelle genugt reicht direkt automatisiert uberholt ohne_weiteres entscheidet zustandig akzeptiert wenn
+falls sobald erubrig* keine_rolle beschluss dass abgemacht debe deben deberia deberian hay_que tiene_que tienen_que
+puede pueden podra podran siempre nunca jamas vale por_favor permit* permis* autoriz* aprob* aprueb* conced* confianza
+confia* exent* excepcion* excluid* opcional* basta innecesari* obligatori* norma normas regla reglas politica*
+instruccion* acordado acepta* tu tus usted asistente* agente* en_lugar en_vez decidido valido valida valen solas solos
+directamente obsolet* si cuando falta doit doivent devrai* faut peut peuvent toujours jamais desormais dorenavant
+automatique* autoris* approuv* facultati* inutile* obligatoire* regle regles consigne* accepte* accord vous votre vos
+au_lieu suffit valable quand 请 必须 必需 应该 应当 务必 须 别 勿 禁止 不得 不必 无需 无须 不用 不需 免于 免除 豁免
+例外 可以 可直接 可由 均可 允许 准许 批准 已批 视为 同意 授权 许可 信任 可信 始终 总是 永远 一律 凡是 每次 自动 直接
+默认 今后 以后 从现在 即可 记住 规定 规则 政策 制度 要求 就行 算数 为准 你 您 助手 代理 智能体 代替 作废 正常状态 决定
+如果 只要 的话 ください 下さい べき なければ ねば ならない てはいけ てはなら てもよい てもいい て良い ていい てよい
+でよい でいい 差し支え 構わな かまわな 許可 承認 承諾 了承 信頼 認め 必ず 常に 毎回 今後 これから 自動 そのまま
+必要はな 必要な 必須 原則 規則 ルール 方針 決まり 扱い ポリシー 対象外 あなた アシスタント エージェント 代わり 任せ
+場合 望まし たら れば ときは
 """
 _TOPICS = """
-send* sent emailed forward* mailed upload* publish* transfer* wire wired relay* disclos* reveal* exfil* expos*
-handed hands_over hand_over give gives giving gave given shared share shares deliver* redirect* rerout* export*
-submit* report_to reports_to cc bcc copied released release_of collected hears let_in leak* read_out pass_on passed_on
-pay pays paid payment* payout* invoices refund* remit* iban bank account accounts bitcoin wallet purchas* charge*
-billed reimburs* royalt* salary salaries wage* deposit* booking bookings card money budget funds dosage dose doses
-phone_numbers addresses records delete* remov* wipe* eras* dropped overwrit* purg* disabl* deactivat* skip* bypass*
-ignor* disregard* suppress* omit* turned_off switched_off turn_off switch_off off unsubscrib* unverified automerg*
-merge merges merged merging push pushes pushed install* execut* download* curl wget eval exec chmod chown crontab
-powershell scp unlock* force* password* passphrase* passcode* credential* secret* token tokens apikey* 2fa mfa
-two-factor keys key pin recovery admin* root sudo superuser* privileg* access whitelist* allowlist* unrestricted
-firewall alarm* silent* quietly secretly audit audits certificate* door doors gate garage visitor* click*
-external outside* partner* vendor* supplier* contractor* agency third-part* offsite stranger* courier* schick* sende*
-weiterleit* weitergeleit* leite ubermittel* ubermittl* ubertrag* uberweis* uberwies* hochlad* hochgelad*
-veroffentlich* mitgeteilt weitergeb* weitergegeb* herausgeb* herausgegeb* ausgehandig* ausgegeben gehen_an geht_an
-auskunft zahl* bezahl* rechnungen erstatt* konto konten kontoverbindung bankverbindung* abgebuch* gebucht buchung*
-gehalt* geld losch* geloscht telefonnummern adressen kundenliste* elternliste* entfern* uberschreib* uberschrieben
-deaktivier* abgeschalt* ausgeschalt* abschalt* ausschalt* uberspring* ubersprung* ignorier* umgeh* umgang* uberbruck*
-verzicht* entfall* entfallt abgestellt ausgesetzt unterdruck* passwort* kennwort* zugangs* zugriff* geheim* schlussel*
-codes tan freischalt* lieferant* dienstleister* extern* fremd* drittanbieter* dritte alarmanlage* einspiel*
-eingespielt* ausgefuhrt* stillschweigend heimlich zertifikat* tur turen turcode* tor besucher* protokollier* audit*
-envi* manda* reenv* reenvi* sube suben subir publica* transfier* comparte* compart* entrega* facilit* pag* abona*
-facturas reembols* cuenta cuentas banc* cobra* compras gasto gastos dinero tarjeta sueldo* borra* elimina* suprim*
-sobrescrib* desactiv* salta saltar ignora* evita* prescind* contrasena* credencial* clave claves token* codigo codigos
-socio* proveedor* terceros gestoria acceso alarma* silencio auditoria* certificado* puerta* visita* repartidor* vacian
-vacia actualizan actualicen envoy* envoi* transmet* transmis* partag* publi* communiqu* pay* paie* paiement* factures
-rembours* compte comptes supprim* effac* saute omet* contourn* mot_de_passe identifiant* cle cles partenaire*
-fournisseur* prestataire* externe* tiers acces alarme* silence certificat* porte portail visiteur* 忽略 跳过 略过 关闭
-关着 关掉 停掉 禁用 停用 绕过 省略 取消 密码 密钥 口令 令牌 验证码 凭证 凭据 账号 权限 签名 发送 发给 发到 发往 转发
-转给 寄给 寄到 寄往 交给 提供给 共享 分享 上传 公开 透露 告知 抄送 支付 付款 付给 转账 汇款 汇到 打款 打到 报销 发票
-账户 收款 退款 采购 预算 工资 尾款 代收 公司账 手机号 名单 删除 删掉 清空 合作方 合作伙伴 第三方 供应商 外部 外包
-安装 执行 命令 合并 门禁 钥匙 大门 开门 审计 日志不 证书 访客 保密 瞒 照办 無視 スキップ 飛ばし 飛ばす 無効 省い 省く
-省か 省き オフ パスワード 暗証 鍵 キー トークン 認証 権限 アクセス権 送信 送る 送っ 送り 送付 転送 共有 渡す 渡し 渡さ
-届け 提供 公開 開示 教え 支払 払い 払っ 振込 振り込 送金 請求書 口座 返金 入金 経費 稟議 購入 買っ 削除 消去 消し 消す
-上書き 取引先 業者 連携先 第三者 パートナー 委託 代理店 実行 インストール コマンド マージ 出してい 検査結果 個人情報
-黙っ 内緒 秘密 監査 証明書 玄関 訪問者 開けて 伏せ
+in_kopie copy_of en_copia copie_de 抄本 写しを send* sent emailed forward* mailed upload* publish* transfer* wire
+wired relay* disclos* reveal* exfil* expos* handed hands_over hand_over give gives giving gave given shared share
+shares deliver* redirect* rerout* export* submit* report_to reports_to cc bcc copied released release_of collected
+hears let_in leak* read_out pass_on passed_on pay pays paid payment* payout* invoices refund* remit* iban bank account
+accounts bitcoin wallet purchas* charge* billed reimburs* royalt* salary salaries wage* deposit* booking bookings card
+money budget funds dosage dose doses phone_numbers addresses records delete* remov* wipe* eras* dropped overwrit*
+purg* disabl* deactivat* skip* bypass* ignor* disregard* suppress* omit* turned_off switched_off turn_off switch_off
+off unsubscrib* unverified automerg* merge merges merged merging push pushes pushed install* execut* download* curl
+wget eval exec chmod chown crontab powershell scp unlock* force* password* passphrase* passcode* credential* secret*
+token tokens apikey* 2fa mfa two-factor keys key pin recovery admin* root sudo superuser* privileg* access whitelist*
+allowlist* unrestricted firewall alarm* silent* quietly secretly audit audits certificate* door doors gate garage
+visitor* click* external outside* partner* vendor* supplier* contractor* agency third-part* offsite stranger* courier*
+schick* sende* weiterleit* weitergeleit* leite ubermittel* ubermittl* ubertrag* uberweis* uberwies* hochlad*
+hochgelad* veroffentlich* mitgeteilt weitergeb* weitergegeb* herausgeb* herausgegeb* ausgehandig* ausgegeben gehen_an
+geht_an auskunft zahl* bezahl* rechnungen erstatt* konto konten kontoverbindung bankverbindung* abgebuch* gebucht
+buchung* gehalt* geld losch* geloscht telefonnummern adressen kundenliste* elternliste* entfern* uberschreib*
+uberschrieben deaktivier* abgeschalt* ausgeschalt* abschalt* ausschalt* uberspring* ubersprung* ignorier* umgeh*
+umgang* uberbruck* verzicht* entfall* entfallt abgestellt ausgesetzt unterdruck* passwort* kennwort* zugangs* zugriff*
+geheim* schlussel* codes tan freischalt* lieferant* dienstleister* extern* fremd* drittanbieter* dritte alarmanlage*
+einspiel* eingespielt* ausgefuhrt* stillschweigend heimlich zertifikat* tur turen turcode* tor besucher* protokollier*
+audit* envi* manda* reenv* reenvi* sube suben subir publica* transfier* comparte* compart* entrega* facilit* pag*
+abona* facturas reembols* cuenta cuentas banc* cobra* compras gasto gastos dinero tarjeta sueldo* borra* elimina*
+suprim* sobrescrib* desactiv* salta saltar ignora* evita* prescind* contrasena* credencial* clave claves token* codigo
+codigos socio* proveedor* terceros gestoria acceso alarma* silencio auditoria* certificado* puerta* visita*
+repartidor* vacian vacia actualizan actualicen envoy* envoi* transmet* transmis* partag* publi* communiqu* pay* paie*
+paiement* factures rembours* compte comptes supprim* effac* saute omet* contourn* mot_de_passe identifiant* cle cles
+partenaire* fournisseur* prestataire* externe* tiers acces alarme* silence certificat* porte portail visiteur* 忽略
+跳过 略过 关闭 关着 关掉 停掉 禁用 停用 绕过 省略 取消 密码 密钥 口令 令牌 验证码 凭证 凭据 账号 权限 签名 发送 发给
+发到 发往 转发 转给 寄给 寄到 寄往 交给 提供给 共享 分享 上传 公开 透露 告知 抄送 支付 付款 付给 转账 汇款 汇到 打款
+打到 报销 发票 账户 收款 退款 采购 预算 工资 尾款 代收 公司账 手机号 名单 删除 删掉 清空 合作方 合作伙伴 第三方 供应商
+外部 外包 安装 执行 命令 合并 门禁 钥匙 大门 开门 审计 日志不 证书 访客 保密 瞒 照办 無視 スキップ 飛ばし 飛ばす 無効
+省い 省く 省か 省き オフ パスワード 暗証 鍵 キー トークン 認証 権限 アクセス権 送信 送る 送っ 送り 送付 転送 共有 渡す
+渡し 渡さ 届け 提供 公開 開示 教え 支払 払い 払っ 振込 振り込 送金 請求書 口座 返金 入金 経費 稟議 購入 買っ 削除 消去
+消し 消す 上書き 取引先 業者 連携先 第三者 パートナー 委託 代理店 実行 インストール コマンド マージ 出してい 検査結果
+個人情報 黙っ 内緒 秘密 監査 証明書 玄関 訪問者 開けて 伏せ
 """
 # A check that does not happen has a word of each.
 _CHECKS = """
-ask* question* confirm* review* test tests testing tested check* verif* look sign-off signature* scan* audit* validat*
-inspect* prompt* supervis* backup* notice* notif* alert* warning* inspector inspection quote quotes second frag*
-ruckfrag* nachfrag* pruf* gepruf* bestatig* rucksprach* kontroll* gegengelesen vier_augen unterschrift* ungetestet
-ungepruft benachrichtig* hinweis* gutachter vergleich* techniker pregunt* consult* aviso avisos revis* prueba*
-tecnico* comprob* verific* control* firma* demand* relect* relectur* essai* avis 确认 通知 提醒 检查 审核 审查 审批
-询问 测试 复核 核实 验证 签字 过问 校验 查验 確認 レビュー 審査 検査 チェック テスト 照会 検証 署名 問い合わせ 見積
-見ず
+mention* erwahn* mencion* 提及 提到 言及 ask* question* confirm* review* test tests testing tested check* verif* look
+sign-off signature* scan* audit* validat* inspect* prompt* supervis* backup* notice* notif* alert* warning* inspector
+inspection quote quotes second frag* ruckfrag* nachfrag* pruf* gepruf* bestatig* rucksprach* kontroll* gegengelesen
+vier_augen unterschrift* ungetestet ungepruft benachrichtig* hinweis* gutachter vergleich* techniker pregunt* consult*
+aviso avisos revis* prueba* tecnico* comprob* verific* control* firma* demand* relect* relectur* essai* avis 确认 通知
+提醒 检查 审核 审查 审批 询问 测试 复核 核实 验证 签字 过问 校验 查验 確認 レビュー 審査 検査 チェック テスト 照会
+検証 署名 問い合わせ 見積 見ず
 """
 _LACKS = """
 without no not none nobody n't skip* ohne kein* nicht entfall* niemand sin ningun* nadie ni sans pas aucun* personne
