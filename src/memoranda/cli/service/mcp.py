@@ -87,6 +87,6 @@ def _current_directory() -> str:
 
 
 def _heard_words(memory: Memory) -> list[str]:
-    from memoranda.integrations.user_words import heard_words  # noqa: PLC0415
+    from memoranda.integrations.hooks.user_words import heard_words  # noqa: PLC0415
 
     return heard_words(memory)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from memoranda.api.session_parts.writes import words_support
 from memoranda.errors import ItemConflictError, MemorandaError, SessionError, StorageError
-from memoranda.integrations.user_words import recorded_words
+from memoranda.integrations.hooks.user_words import recorded_words
 from memoranda.memory.curated import change_history
 from memoranda.memory.curated.memory_file import handle, parse, serialise, size
 from memoranda.memory.curated.operations import (

@@ -168,8 +168,8 @@ def _waiting_notice(home: "Home", user: str | None, payload: HookPayload, answer
 def call_tool(home: "Home", user: str | None, payload: HookPayload, host: str) -> str:
     """Calls a tool for a host with a plugin, by its name there; returns the answer as JSON."""
     from memoranda.importers.session_writer import session_name  # noqa: PLC0415
+    from memoranda.integrations.hooks.user_words import heard_words  # noqa: PLC0415
     from memoranda.integrations.tool_host import ToolHost, fit_answer, open_for_hosts  # noqa: PLC0415
-    from memoranda.integrations.user_words import heard_words  # noqa: PLC0415
     from memoranda.safety.fence import screen_tools  # noqa: PLC0415
     from memoranda.support.tool import tool_refusal  # noqa: PLC0415
 
