@@ -2,14 +2,10 @@
 
 import os
 import signal
-import threading
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
 
 import pytest
-
-from tests.timing import GIVE_UP
 
 Say = Callable[[bytes], object]
 _ROOM = 1 << 20
@@ -82,23 +78,3 @@ class Forked:
 def in_child(do: Callable[[], object], longest: int = 60) -> int:
     """Do something in a forked process; its exit code, 0 when nothing was raised."""
     return Forked(lambda say: do(), longest).wait()
-
-
-@contextmanager
-def held_by_another_thread(lock: AbstractContextManager[object]) -> Iterator[None]:
-    """The lock is held by a thread that does not exist in a child."""
-    taken, done = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with lock:
-            taken.set()
-            done.wait(GIVE_UP)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    assert taken.wait(GIVE_UP)
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()

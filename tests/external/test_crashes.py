@@ -19,7 +19,7 @@ from memoranda.external.manager import MemoryManager
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.external.settings import ProviderSettings
 from tests.external.samples import InMemory
-from tests.forked import forking, held_by_another_thread, in_child
+from tests.forked import forking
 from tests.strikes import Strikes
 from tests.timing import GIVE_UP
 
@@ -162,41 +162,3 @@ def test_a_process_ends_although_its_provider_hangs(tmp_path: Path) -> None:
     assert following.drain(10)
     assert [turn for _, _, turn in _lines(tmp_path / "memory.txt")] == ["q"]
     assert following.shutdown_all()
-
-
-@pytest.mark.slow
-@forking
-def test_a_forked_process_delivers_what_it_was_told(tmp_path: Path) -> None:
-    """With a thread of its own, and without what its parent holds."""
-    manager = _manager(tmp_path, "parent")
-    assert manager.sync_all("before", "answer")
-    assert manager.drain(GIVE_UP)
-
-    def tell() -> None:
-        assert manager.sync_all("in-the-child", "answer", "child")
-        assert manager.drain(GIVE_UP)
-
-    assert in_child(tell) == 0
-    assert manager.sync_all("after", "answer")
-    assert manager.drain(GIVE_UP)
-    assert [turn for _, _, turn in _lines(tmp_path / "memory.txt")] == ["before", "in-the-child", "after"]
-    assert manager.shutdown_all()
-
-
-@forking
-def test_a_fork_needs_no_lock_of_the_delivery_thread(tmp_path: Path) -> None:
-    """A child delivers its own turn, although that thread, which it does not have, was just announcing a delivery."""
-    manager = _manager(tmp_path, "parent")
-    assert manager.sync_all("before", "answer")
-    assert manager.drain(GIVE_UP)
-    delivery = manager._delivery
-    assert delivery is not None
-
-    def tell() -> None:
-        assert manager.sync_all("in-the-child", "answer", "child")
-        assert manager.drain(GIVE_UP)
-
-    with held_by_another_thread(delivery._changed):
-        assert in_child(tell) == 0
-    assert manager.shutdown_all()
-    assert [turn for _, _, turn in _lines(tmp_path / "memory.txt")] == ["before", "in-the-child"]

@@ -13,11 +13,10 @@ from typing import Any
 
 import pytest
 
-from memoranda.external.guarded_call import EventLoop, GuardedProvider, describe
+from memoranda.external.guarded_call import GuardedProvider, describe
 from memoranda.external.health import HealthTracker
 from tests.cases import cases
 from tests.external.samples import InMemory, Scripted, managed
-from tests.forked import forking, in_child
 from tests.timing import GIVE_UP, HANG, wait_until
 
 METADATA = {"write_origin": "assistant_tool", "origin": "chat", "old_text": "x"}
@@ -272,21 +271,3 @@ def test_a_coroutine_that_raises_is_a_delivery_that_failed(tmp_path: Path) -> No
     assert manager.drain(GIVE_UP)
     assert tries == ["q1", "q1"]
     manager.shutdown_all()
-
-
-@forking
-def test_a_forked_process_gets_a_loop_of_its_own() -> None:
-    """The thread of the first loop exists only in the parent, where it still works."""
-    loop = EventLoop("loop")
-
-    async def answer() -> int:
-        await asyncio.sleep(0)
-        return 42
-
-    def use() -> None:
-        assert loop.run(answer()) == 42
-        loop.close()
-
-    assert loop.run(answer()) == 42
-    assert in_child(use, longest=10) == 0
-    use()

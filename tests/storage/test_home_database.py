@@ -3,7 +3,6 @@
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from memoranda.errors import CorruptStoreError, NewerStoreError
 from memoranda.storage.home_database import FILE_NAME, HomeDatabase
 from memoranda.storage.schema import Column, Migration, Schema, Table
-from tests.forked import forking, in_child
 
 ONE = Schema(1, (Table("ones", "Ones.", (Column("id", "numbered"), Column("text", "text"))),), (), name="one")
 TWO = Schema(3, (Table("twos", "Twos.", (Column("id", "numbered"), Column("text", "text"))),), (), name="two")
@@ -72,17 +70,3 @@ def test_a_version_that_is_no_number_is_damage(tmp_path: Path) -> None:
         connection.execute("UPDATE schema_version SET version = 'abc'")
     with closing(HomeDatabase(tmp_path, ONE)) as one, pytest.raises(CorruptStoreError, match="'abc'"):
         one.open()
-
-
-@forking
-def test_both_sides_of_a_fork_write(tmp_path: Path) -> None:
-    """Through the parts that were open before it."""
-    one, two = HomeDatabase(tmp_path, ONE), HomeDatabase(tmp_path, TWO)
-    _write(one, "ones")
-    _write(two, "twos")
-    assert in_child(partial(_write, one, "ones")) == 0
-    assert in_child(partial(_write, two, "twos")) == 0
-    _write(one, "ones")
-    assert (_count(one, "ones"), _count(two, "twos")) == (3, 2)
-    one.close()
-    two.close()

@@ -1,8 +1,6 @@
 """Databases that are opened when they are first needed."""
 
 import threading
-import time
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,6 @@ from memoranda.errors import CorruptStoreError
 from memoranda.storage.lazy_database import LazyDatabase
 from memoranda.storage.schema import Column, Schema, Table
 from tests.conftest import mode
-from tests.forked import forking, in_child
 
 SCHEMA = Schema(1, (Table("notes", "Notes.", (Column("id", "numbered"), Column("text", "text"))),), ())
 
@@ -65,18 +62,3 @@ def test_a_file_that_is_damaged_is_an_error_each_time(tmp_path: Path) -> None:
         with pytest.raises(CorruptStoreError):
             file.open()
     assert file.path.read_bytes().startswith(b"not a database")
-
-
-@pytest.mark.slow
-@forking
-def test_a_fork_in_the_moment_of_opening_leaves_both_sides_able_to_write(tmp_path: Path) -> None:
-    """Whatever the other thread was just doing."""
-    for number in range(25):
-        file = _file(tmp_path / str(number))
-        thread = threading.Thread(target=_write, args=(file, 3))
-        thread.start()
-        time.sleep(number * 0.0004)
-        assert in_child(partial(_write, file)) == 0
-        thread.join()
-        assert _count(file) == 4
-        file.close()

@@ -13,7 +13,6 @@ from typing import Generic, Protocol, TypeVar
 
 from memoranda.errors import HomeError, MemorandaError
 from memoranda.home import config
-from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.home import Home, server_index_path
 from memoranda.upkeep.home_tables import component_schemas
 
@@ -35,7 +34,7 @@ class StoreServices(Generic[_Services]):
         self._urls = config.store_urls(home, settings)
         self._settings = settings
         self._create = create
-        self._lock = ForkLock()
+        self._lock = threading.Lock()
         self._services: dict[int, _Services] = {}
         self._directory = Directory(self._urls, component_schemas())
 

@@ -5,6 +5,7 @@ Nothing here depends on a session, so sessions, agents and `Memory` can all depe
 
 import logging
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ from memoranda.errors import ConfigError, HomeError, StorageError
 from memoranda.home import config
 from memoranda.memory.record.scope import Scope
 from memoranda.safety.redaction import Redactor
-from memoranda.storage.files.fork_lock import ForkLock
+from memoranda.storage.forks import is_of_parent, process_mark, require_same_process
 from memoranda.storage.orphaned_wal import record_exists
 from memoranda.support.home import Home
 from memoranda.support.origin import Origin
@@ -77,7 +78,7 @@ class HomeServices:
         self.home = home
         self.config = settings
         self._summarize = summarize
-        self._opening = ForkLock()
+        self._opening = threading.Lock()
         self._external: set[ExternalMemory] = set()
         # The sessions of frameworks' conversations that are open, by id.
         self.conversations: dict[str, Any] = {}
@@ -92,6 +93,7 @@ class HomeServices:
         self._root = self
         self._notify_of_others: Callable[[], object] | None = None
         self._closed = False
+        self._opened_in = process_mark()
 
     def for_user(self, user: str | None) -> "HomeServices":
         """The services of the store that has a user now: these, unless users are distributed over several stores."""
@@ -120,7 +122,11 @@ class HomeServices:
         return services
 
     def require_open(self) -> None:
-        """Raise HomeError after `close`, which would otherwise be undone by the next use."""
+        """Raise HomeError after `close`, which would otherwise be undone by the next use.
+
+        Raises StorageError in the child of a fork.
+        """
+        require_same_process(self._opened_in, f"The memory at {self.home.root}")
         if self._closed:
             raise HomeError(f"The memory at {self.home.root} is closed. memoranda.open() opens it again.")
 
@@ -295,20 +301,12 @@ class HomeServices:
         redactor = self._get_redactor()
         return name if redactor is None else redactor.name(name)
 
-    def load_modules(self) -> None:
-        """Load what a session loads late, before its first thread: a process that is forked meanwhile never could."""
-        import memoranda.home.session_db
-        import memoranda.search.answers
-        import memoranda.search.tool
-        import memoranda.storage.files.named_lock  # noqa: F401
-
     def external_for(self, session_id: str, user: str | None, facts: Mapping[str, Any]) -> "ExternalMemory":
         """The configured external memory, started for one session with these facts; closing the home closes it too."""
         from memoranda.external.external_memory import ExternalMemory
 
         if not self.config.providers:
             return ExternalMemory()
-        self.load_modules()
         from memoranda.api.search_extras import configured_embedder
         from memoranda.external.attach import SessionStart, attach_providers
 
@@ -372,6 +370,8 @@ class HomeServices:
 
     def close(self) -> None:
         """Close the ledger, the external memories and the session store; every write was durable when answered."""
+        if is_of_parent(self._opened_in):
+            return
         if self._ledger is not None:
             self._ledger.close()
         for external in list(self._external):

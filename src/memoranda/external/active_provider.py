@@ -7,6 +7,7 @@ provider that hangs costs one deadline, not one per turn.
 """
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,7 +18,6 @@ from memoranda.external.provider import MemoryProvider, own_members
 from memoranda.external.settings import ProviderSettings, turns_per_delivery
 from memoranda.external.tools import ProviderTools
 from memoranda.safety.redaction import Redactor
-from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.lazy_dataclass import dataclass
 
 _log = logging.getLogger(__name__)
@@ -130,7 +130,7 @@ class Recall:
         self._calls = calls
         self.settings = settings
         self._health = health
-        self._lock = ForkLock()
+        self._lock = threading.Lock()
         self._era = 0
         self._turns: dict[str, int] = {}
         self._overdue: _RunningRecall | None = None
@@ -230,7 +230,7 @@ class ProviderStartup:
         self._calls = calls
         self._settings = settings
         self._on_started = started
-        self._lock = ForkLock()
+        self._lock = threading.Lock()
         self._request: tuple[str, Mapping[str, Any]] | None = None
         self._pending: PendingCall | None = None
         self.ready = False

@@ -10,6 +10,7 @@ so a session waits for it as long as its start may take, every time.
 """
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
@@ -34,14 +35,13 @@ from memoranda.memory.record.store import SessionStore
 from memoranda.safety.fence import sanitize_context
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.files.env_lease import EnvConflictError, EnvLease
-from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.lazy_dataclass import dataclass
 
 _log = logging.getLogger(__name__)
 
 # Enough for a provider that works again, and hardly noticeable with one that does not.
 _TIMEOUT_AFTER_LATE_START = 0.2
-_lock = ForkLock()
+_lock = threading.Lock()
 _late: dict[tuple[Path, str], bool] = {}
 
 # A write outside any session is not part of a reply, so it can wait longer for the file.

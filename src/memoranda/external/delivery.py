@@ -22,7 +22,6 @@ from memoranda.external.outbox.jobs import Job, NewJob
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.external.outbox.recorded_turns import PRIMARY
 from memoranda.external.settings import ProviderSettings
-from memoranda.storage.files.fork_lock import ForkLock, fork_condition
 from memoranda.support.json_texts import map_texts
 
 _log = logging.getLogger(__name__)
@@ -46,7 +45,7 @@ class ProviderQueue:
     def __init__(self, outbox: Outbox, clean: Callable[[str], str]) -> None:
         self.outbox = outbox
         self._clean = clean
-        self._lock = ForkLock()
+        self._lock = threading.Lock()
         # Not read yet: what was recorded before this session.
         self._recorded, self._read = 1, 0
         self.provider = ""
@@ -107,7 +106,7 @@ class Delivery:
         self._provider = provider
         self._calls = provider.calls
         self._settings = settings
-        self._changed = fork_condition()
+        self._changed = threading.Condition()
         self._woken = False
         self._job: Job | None = None
         self._attempted: set[int] = set()
@@ -124,7 +123,6 @@ class Delivery:
             if self._stopped:
                 return
             self._woken = True
-            # Not alive after a fork either: the child gets a thread of its own.
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
                     target=self._run, name=f"memoranda-{self._calls.name}-delivery", daemon=True

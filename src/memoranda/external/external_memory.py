@@ -6,6 +6,7 @@ It has one provider or several; what is said about "the providers" holds for a s
 import hashlib
 import json
 import logging
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial, wraps
@@ -22,7 +23,6 @@ from memoranda.safety.fence import (
     screen_text,
     screen_value,
 )
-from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.tool import Tool
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class ExternalMemory:
         self._max_chars = max_chars
         self._record = turns
         self._toolsets = toolsets
-        self._lock = ForkLock()
+        self._lock = threading.Lock()
         self._on_close: list[Callable[[], None]] = []
 
     @property

@@ -21,14 +21,10 @@ from memoranda.errors import PermanentProviderError, ProviderError, TemporaryPro
 from memoranda.external.health import HealthTracker
 from memoranda.external.provider import MemoryProvider
 from memoranda.safety.redaction import Redactor
-from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.shorten import shorten_end
 
 _log = logging.getLogger(__name__)
-
-# Closing one of them would take the parent's files from the selector that both processes share.
-_loops_of_parent: list[asyncio.AbstractEventLoop] = []
 
 _MAX_ERROR_CHARS = 500
 _NOTHING: Mapping[str, Any] = {}
@@ -114,7 +110,7 @@ class EventLoop:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._lock = ForkLock()
+        self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._running = 0
@@ -123,10 +119,6 @@ class EventLoop:
     def run(self, awaitable: Awaitable[Any]) -> Any:
         """Await what a hook returned; blocks the calling thread."""
         with self._lock:
-            if self._loop is not None and self._thread is not None and not self._thread.is_alive():
-                # In the child of a fork: the thread and its calls exist only in the parent.
-                _loops_of_parent.append(self._loop)
-                self._loop, self._running = None, 0
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(target=_serve, args=(self._loop,), name=self._name, daemon=True)
@@ -201,7 +193,7 @@ class PendingCall:
         self._call = call
         self._then = then
         self._redactor = redactor
-        self._lock = ForkLock()
+        self._lock = threading.Lock()
         self._done = threading.Event()
         try:
             threading.Thread(target=self._run, name=name, daemon=True).start()
@@ -250,7 +242,7 @@ class GuardedProvider:
         self._health = health
         self._redactor = redactor
         self._loop = EventLoop(f"memoranda-{name}-loop")
-        self._lock = ForkLock()
+        self._lock = threading.Lock()
         self._parameters: dict[str, Parameters | None] = {}
         self._overdue: dict[str, list[PendingCall]] = {}
         self._logged_drops: set[tuple[str, str]] = set()

@@ -1,13 +1,13 @@
 """The health of a provider: its last failure and its last recall, as a value and as a file that commands show."""
 
 import json
+import threading
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from memoranda.errors import ProviderError
 from memoranda.external.settings import file_stem
-from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.durable_files import make_private_directory, read_file, write_private
 from memoranda.support.lazy_dataclass import dataclass
 
@@ -37,7 +37,7 @@ class HealthTracker:
     """Records failures and successes, from any thread."""
 
     def __init__(self) -> None:
-        self._lock = ForkLock()
+        self._lock = threading.Lock()
         self._health = ProviderHealth()
         self._failures: dict[str, int] = {}
 

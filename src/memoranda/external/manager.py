@@ -8,6 +8,7 @@ boundaries) become rows of the record, and jobs in the outbox. Several providers
 
 import json
 import logging
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
@@ -28,7 +29,6 @@ from memoranda.external.provider import MemoryProvider, Message
 from memoranda.external.settings import Mode, ProviderSettings
 from memoranda.external.tool_answer import ToolAnswer, failure
 from memoranda.safety.redaction import Redactor
-from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import JsonObject, Tool
 
@@ -82,7 +82,7 @@ class MemoryManager:
         self._health = HealthTracker()
         self._outbox = outbox or Outbox(home, self.settings, wait=LOCK_TIMEOUT)
         self._queue = ProviderQueue(self._outbox, self._clean)
-        self._lock = ForkLock()
+        self._lock = threading.Lock()
         self._active: ActiveProvider | None = None
         self._attaching: PendingCall | None = None
         self._delivery: Delivery | None = None

@@ -12,6 +12,7 @@ order of the tools stays for the same reason.
 import hashlib
 import logging
 import re
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -25,7 +26,6 @@ from memoranda.external.manager import MemoryManager
 from memoranda.external.provider import Message
 from memoranda.external.settings import CORE_TOOLS
 from memoranda.external.tool_answer import ToolAnswer, failure
-from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.tool import Tool
 
 _log = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class ToolNames:
 
     def __init__(self, reserved: Collection[str] = ()) -> None:
         self._reserved = frozenset(reserved)
-        self._lock = ForkLock()
+        self._lock = threading.Lock()
         self._owners: dict[str, ToolOwner] = {}
         self._names: dict[ToolOwner, str] = {}
 

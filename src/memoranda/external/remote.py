@@ -19,6 +19,7 @@ import logging
 import os
 import random
 import re
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -26,7 +27,6 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from memoranda.errors import PermanentProviderError, ProviderError, TemporaryProviderError
 from memoranda.safety.redaction import Redactor
-from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.shorten import shorten_end
 from memoranda.support.tool import JsonObject
 
@@ -59,7 +59,7 @@ class CircuitBreaker:
         self._max_failures = max_failures
         self._open_seconds = open_seconds
         self._clock = clock
-        self._lock = ForkLock()
+        self._lock = threading.Lock()
         self._failures = 0
         self._last_error = ""
         self._open_until = 0.0
@@ -129,7 +129,7 @@ class RemoteClient:
         self._timeout = timeout
         self._max_bytes = max_bytes
         self._breaker = recall_breaker or CircuitBreaker()
-        self._lock = ForkLock()
+        self._lock = threading.Lock()
         self._idle: RemoteConnection | None = None
         self._closed = False
 

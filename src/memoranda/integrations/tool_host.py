@@ -19,7 +19,6 @@ from memoranda.home import config
 from memoranda.integrations.memory_text import MemoryText
 from memoranda.memory.curated.settings import PROJECT, TARGETS
 from memoranda.safety.fence import screen_tools
-from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.tool import JsonObject, Tool, own_tool
 
 _log = logging.getLogger(__name__)
@@ -79,7 +78,7 @@ class ToolHost:
         self._source = source
         self._current_project = current_project
         self._heard = heard
-        self._session_lock = ForkLock()
+        self._session_lock = threading.Lock()
         self._session: Session | None = None
 
     def start_in_background(self) -> None:

@@ -11,6 +11,7 @@ request, never the record.
 import importlib
 import json
 import re
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -28,7 +29,6 @@ from memoranda.models.model_call import (
 )
 from memoranda.models.settings import ModelSettings
 from memoranda.models.tokens import context_window
-from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.tool import JsonObject, Tool
 
 _CONNECT_SECONDS = 10.0
@@ -44,7 +44,7 @@ class SdkModel(ABC):
         self._settings = settings
         self._api_key = api_key
         self._client: Any = None
-        self._client_lock = ForkLock()
+        self._client_lock = threading.Lock()
 
     @property
     def name(self) -> str:

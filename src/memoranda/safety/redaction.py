@@ -58,11 +58,6 @@ class Redactor:
     """Redacts text and JSON-like values, and counts the credentials that it removed."""
 
     def __init__(self, known_values: Iterable[str] = ()) -> None:
-        # Loaded before a process can fork while one of its threads loads them.
-        import memoranda.safety.secrets.assignments
-        import memoranda.safety.secrets.checked_numbers
-        import memoranda.safety.secrets.notations  # noqa: F401
-
         plain = {value for value in known_values if len(value) >= _MIN_VALUE_CHARS}
         # The longest first, so that a value that contains another is redacted as a whole.
         self._known = _longest_first(plain)

@@ -15,7 +15,6 @@ from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore
 from memoranda.safety.redaction import Redactor
 from memoranda.search.index.follower import Follower
-from memoranda.storage import fork_safety
 from memoranda.storage.engine import Engine, Watching
 from memoranda.support.home import items_index_path, user_indexes_path
 from memoranda.support.lazy_attribute import lazy_attribute
@@ -79,8 +78,7 @@ class StoreIndex:
         known = self._upkeep.get("")
         if known is not None:
             return known
-        with fork_safety.gate:
-            from memoranda.search.index.user_indexes import UserIndexUpkeep
+        from memoranda.search.index.user_indexes import UserIndexUpkeep
 
         directory = user_indexes_path(self._path)
         made = UserIndexUpkeep(directory, self._engine, self.users, self._wake_others)
@@ -126,8 +124,7 @@ class StoreIndex:
         known = self._users.get("")
         if known is not None:
             return known
-        with fork_safety.gate:
-            from memoranda.search.index.user_indexes import UserIndexes
+        from memoranda.search.index.user_indexes import UserIndexes
 
         made = UserIndexes(
             user_indexes_path(self._path),
@@ -157,9 +154,7 @@ class StoreIndex:
         return self._opened.get("items") or self._open("items", items_index_path(self._path), ItemFeed)
 
     def _open(self, name: str, path: Path, feed: type[Feed]) -> "SearchIndex":
-        # A fork waits: the child could never import a module that a thread was importing during the fork.
-        with fork_safety.gate:
-            from memoranda.search.index.search_index import SearchIndex
+        from memoranda.search.index.search_index import SearchIndex
 
         # Two threads may get here at once: one index is kept, and creating the other opened no file.
         return self._opened.setdefault(name, SearchIndex(path, feed(self._engine, Scope.everyone(), None)))
@@ -261,8 +256,7 @@ class SearchableStore(SessionStore):
     @lazy_attribute
     def search_items(self) -> "Callable[..., list[FoundItem]]":
         """The items that match best: `ItemSearch.search`."""
-        with fork_safety.gate:
-            from memoranda.search.item_search import ItemSearch
+        from memoranda.search.item_search import ItemSearch
 
         return ItemSearch(self.item_index, self.items, self.scope, self._store_index.rescorers).search
 
@@ -271,8 +265,7 @@ class SearchableStore(SessionStore):
         return self._make_search()
 
     def _make_search(self) -> "Search":
-        with fork_safety.gate:
-            from memoranda.search.search import Search
+        from memoranda.search.search import Search
 
         shared = self._store_index
         return Search(self.index, follower=shared.follower_of(self.scope), rescorers=shared.rescorers)
@@ -296,8 +289,7 @@ class SearchableStore(SessionStore):
         words match: for a question, and where no message has all words of a query without phrases and groups, those
         with most of them do.
         """
-        with fork_safety.gate:
-            from memoranda.search.message_search import search_messages
+        from memoranda.search.message_search import search_messages
 
         return search_messages(
             self,
@@ -319,5 +311,7 @@ class SearchableStore(SessionStore):
         return SearchableStore(self.engine, self._store_index, scope, redactor=self._redactor)
 
     def close(self) -> None:
-        self._store_index.close()
+        # In the child of a fork nothing of it is open, and its threads exist only in the parent.
+        if not self.engine.closed:
+            self._store_index.close()
         super().close()

@@ -22,7 +22,6 @@ from memoranda.search.query import MAX_QUERY, Query, parse
 from memoranda.search.request import fit_json, show_time
 from memoranda.search.searchable_store import SearchableStore
 from memoranda.search.settings import RecallSettings
-from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.shorten import json_size
 from memoranda.support.tool import JsonObject
 
@@ -192,7 +191,7 @@ class SummaryWriter:
         """`set_up_model` may raise; then that summary fails. `deadline` is in seconds, for one call."""
         self._set_up_model = set_up_model
         self._deadline = deadline
-        self._lock = ForkLock()
+        self._lock = threading.Lock()
         self._model: ChatModel | None = None
 
     def __call__(self, instructions: str, text: str) -> str:

@@ -5,6 +5,7 @@ has a schema of its own with a version of its own. The components that use a fil
 to it, as they share those to a server.
 """
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -12,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from memoranda.errors import ConfigError
 from memoranda.storage.engine import Engine
-from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.storage.orphaned_wal import database_exists
 from memoranda.storage.schema import Schema
 from memoranda.storage.sqlite.engine import SqliteEngine, with_tables
@@ -21,7 +21,7 @@ from memoranda.storage.sqlite.schema_upgrade import upgrade_component
 if TYPE_CHECKING:
     from memoranda.storage.postgres.engine import PostgresEngine
 
-_registry = ForkLock()
+_registry = threading.Lock()
 _engines: "dict[tuple[Path, float], SharedFile]" = {}
 
 
@@ -73,7 +73,7 @@ class LazyDatabase:
         self._schema = schema
         self._application_id = application_id
         self._wait = wait
-        self._opening = ForkLock()
+        self._opening = threading.Lock()
         self._engine: Engine | None = None
 
     def exists(self) -> bool:

@@ -7,7 +7,7 @@ Value = TypeVar("Value")
 
 
 class lazy_attribute(Generic[Value]):
-    """Like `functools.cached_property`, but without its lock, which a fork could leave locked in the child.
+    """Like `functools.cached_property`, but without its lock.
 
     Two threads that read the attribute at once may both compute it; one value stays.
     """

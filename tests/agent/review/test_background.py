@@ -285,24 +285,6 @@ def test_while_one_process_reviews_another_does_not(tmp_path: Path) -> None:
     assert watched.review.close()
 
 
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_forked_process_makes_its_own_reviews(tmp_path: Path) -> None:
-    """The thread of its parent is not there."""
-    talk = Talk(tmp_path, "I live in Oslo.")
-    go_on = threading.Event()
-
-    def slow(*given: Any) -> Reply:
-        go_on.wait(HANG)
-        return NOTHING
-
-    watched = Watched(tmp_path, [slow])
-    watched.review.after_turn(talk)
-    assert Forked(lambda say: say(b"free" if watched.review.wait(1) else b"waits")).heard() == b"free"
-    go_on.set()
-    assert watched.review.wait(GIVE_UP)
-    assert watched.review.close()
-
-
 def _restless(home: Path, say: Say) -> None:
     """Review three turns, one memory at a time; says when it begins."""
 

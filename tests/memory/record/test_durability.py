@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from itertools import count
@@ -17,7 +17,7 @@ import pytest
 from memoranda.errors import LockTimeoutError
 from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.storage.sqlite.engine import SqliteEngine
-from tests.forked import Forked, Say, forking, in_child
+from tests.forked import Forked, Say, forking
 from tests.memory.record.conftest import ask
 from tests.strikes import Strikes
 from tests.timing import GIVE_UP, HANG
@@ -224,68 +224,6 @@ def test_the_log_is_copied_back_by_itself(path: Path) -> None:
             store.messages.append_message("s", "user", "more")
         assert path.stat().st_size > 40_000_000
     assert not Path(f"{path}-wal").exists()
-
-
-@forking
-def test_parent_and_forked_child_both_use_the_store(store: SessionStore) -> None:
-    """The child has separate connections; closing the store in the child does not affect the parent."""
-    store.sessions.create_session("s", "cli")
-    store.messages.append_message("s", "user", "parent 1")
-    assert len(store.messages.get_messages("s")) == 1
-
-    def use() -> None:
-        store.messages.append_message("s", "user", "child")
-        assert len(store.messages.get_messages("s")) == 2
-        store.close()
-
-    assert in_child(use) == 0
-    store.messages.append_message("s", "user", "parent 2")
-    assert [row["content"] for row in store.messages.get_messages("s")] == ["parent 1", "child", "parent 2"]
-    assert store.maintenance.check_integrity() == []
-
-
-@forking
-@pytest.mark.parametrize("first", ["close", "read", "nothing", "delete", "vacuum", "redact"])
-def test_a_forked_child_may_begin_with_anything(store: SessionStore, first: str) -> None:
-    """Closing, reading, deleting: whatever it does first works, and the parent continues."""
-    for name in ("s", "t"):
-        store.sessions.create_session(name, "cli")
-        store.messages.append_message(name, "user", "1")
-    store.messages.get_messages("s")
-    steps: dict[str, Callable[[], object]] = {
-        "close": store.close,
-        "read": lambda: store.messages.get_messages("s"),
-        "nothing": lambda: None,
-        "delete": lambda: store.deletion.delete_session("t"),
-        "vacuum": store.deletion.vacuum,
-        "redact": lambda: store.edits.redact_message(2),
-    }
-    assert in_child(steps[first]) == 0
-    for number in range(2, 5):
-        store.messages.append_message("s", "user", str(number))
-    with open_store(Path(store.engine.location)) as second:
-        assert [row["content"] for row in second.messages.get_messages("s")] == ["1", "2", "3", "4"]
-        assert second.maintenance.check_integrity() == []
-
-
-@forking
-def test_a_child_forked_while_a_thread_writes_can_write(path: Path) -> None:
-    """A lock that was held during the fork is free in the child."""
-    with open_store(path, wait=5) as store:
-        store.sessions.create_session("s", "cli")
-        held = threading.Event()
-
-        def write() -> None:
-            with store.engine.writing():
-                held.set()
-                time.sleep(0.2)
-
-        thread = threading.Thread(target=write)
-        thread.start()
-        held.wait(10)
-        assert in_child(lambda: store.messages.append_message("s", "user", "child")) == 0
-        thread.join()
-        assert [row["content"] for row in store.messages.get_messages("s")] == ["child"]
 
 
 def test_closing_any_other_use_of_the_file_drops_no_lock(store: SessionStore, path: Path) -> None:

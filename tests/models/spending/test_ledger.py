@@ -13,7 +13,6 @@ from memoranda.errors import ModelOverloadedError, ModelReplyError
 from memoranda.models.model import Usage
 from memoranda.models.spending.ledger import Ledger
 from tests.conftest import mode
-from tests.forked import forking, in_child
 from tests.models.spending.models import PRICED, QUESTION, Fixed
 from tests.timing import GIVE_UP
 
@@ -156,22 +155,6 @@ def test_a_program_that_just_ends_leaves_its_rows(tmp_path: Path) -> None:
     for _ in range(2):
         subprocess.run([sys.executable, "-c", _BRIEF, str(tmp_path)], check=True, timeout=GIVE_UP)
     assert Ledger(tmp_path).total().calls == 40
-
-
-@forking
-def test_a_forked_process_writes_its_own_rows_and_no_row_twice(tmp_path: Path) -> None:
-    """What the parent had not written yet when it forked is written once."""
-    ledger = Ledger(tmp_path)
-    for _ in range(5):
-        ledger.metered(Fixed(), "chat").reply("", QUESTION)
-
-    def spend() -> None:
-        ledger.metered(Fixed(), "chat").reply("", QUESTION)
-        assert ledger._writer.flush(10)
-
-    assert in_child(spend) == 0
-    assert ledger.total().calls == 6
-    ledger.close()
 
 
 def test_threads_share_a_ledger(tmp_path: Path) -> None:

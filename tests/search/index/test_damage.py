@@ -352,9 +352,9 @@ def test_a_sound_index_is_checked_once(tmp_path: Path, sessions: SessionStore, m
     checks = []
     real = IndexFile.check
 
-    def check(file: IndexFile, give_way: Callable[[], None]) -> None:
+    def check(file: IndexFile) -> None:
         checks.append(file)
-        real(file, give_way)
+        real(file)
 
     monkeypatch.setattr(IndexFile, "check", check)
     with closing(SearchIndex(tmp_path / "index.db", sessions.feed)) as index:

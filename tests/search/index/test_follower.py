@@ -8,7 +8,6 @@ import pytest
 
 from memoranda.home.session_db import SessionDB
 from memoranda.search.index.follower import Follower
-from tests.forked import forking, held_by_another_thread, in_child
 from tests.timing import wait_until
 
 
@@ -61,29 +60,3 @@ def test_a_pause_is_used_at_once(tmp_path: Path) -> None:
         db.create_session("s", "cli")
         db.append_message("s", "user", "plum cake")
         wait_until(lambda: db.index.state().complete, _LIMIT)
-
-
-@forking
-def test_a_child_can_wake_a_thread_that_its_parent_was_starting() -> None:
-    """What the thread of the parent had locked would stay locked in the child."""
-    follower, index = Follower(lambda: index), _Index()
-
-    def wake() -> None:
-        follower.nudge(hurry=True)
-        wait_until(lambda: bool(index.calls))
-
-    with held_by_another_thread(follower._starting), held_by_another_thread(follower._nudged._cond):  # type: ignore[attr-defined]
-        assert in_child(wake, longest=10) == 0
-
-
-@forking
-def test_a_follower_that_was_closed_stays_closed_in_a_child() -> None:
-    """A child that closes what its parent closed starts no thread."""
-    follower = Follower(_Index)
-    follower.close()
-
-    def wake() -> None:
-        follower.nudge()
-        assert follower._thread is None
-
-    assert in_child(wake, longest=10) == 0

@@ -27,7 +27,6 @@ from memoranda.search.index.postings import (
 )
 from memoranda.search.index.search_index import SearchIndex
 from memoranda.storage.position import START, Position
-from tests.forked import Forked
 from tests.search.index.conftest import EVERYONE, Find, ids, postings
 
 
@@ -336,15 +335,6 @@ def test_long_messages_are_indexed_a_few_at_a_time(
     assert [message.id for message in sessions.feed.messages_after(START, 10).messages] == made[:3]
     assert index.catch_up().complete
     assert ids(index, "needle") == made[::-1]
-
-
-def test_a_forked_process_opens_its_own_connection(sessions: SessionStore, index: SearchIndex) -> None:
-    """The child does not touch what the parent has open."""
-    sessions.sessions.create_session("s", "cli")
-    made = sessions.messages.append_message("s", "user", "fork")
-    assert ids(index, "fork") == [made]
-    assert Forked(lambda say: say(b"found" if ids(index, "fork") == [made] else b"lost")).heard() == b"found"
-    assert ids(index, "fork") == [made]
 
 
 def test_an_empty_store_has_an_empty_index(tmp_path: Path, index: SearchIndex) -> None:

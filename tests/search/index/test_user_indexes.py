@@ -21,7 +21,6 @@ from memoranda.search.index import user_indexes
 from memoranda.search.index.user_indexes import UserIndexes
 from memoranda.search.tool import SessionSearchTool
 from memoranda.upkeep.forgetting.sessions import delete_sessions
-from tests.forked import forking, in_child
 from tests.timing import GIVE_UP, wait_until
 
 _TOPICS = ("heron port", "otter lease", "badger quota", "which port did the heron have?", '"the otter"', "vole")
@@ -285,16 +284,3 @@ def test_what_killed_processes_left_is_removed(db: SessionDB) -> None:
     assert not any(file.exists() for file in left)
     assert (directory / "notes.txt").exists()
     assert db._store_index.users().exists("ann")
-
-
-@forking
-def test_a_forked_child_searches_with_files_of_its_own(db: SessionDB) -> None:
-    """Although the parent has the index open."""
-    ann = db.scoped(Scope.of("ann"))
-
-    def search() -> None:
-        assert ann.find("heron", _filters(ann), limit=5).hits
-
-    search()
-    assert in_child(search) == 0
-    search()

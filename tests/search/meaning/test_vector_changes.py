@@ -1,6 +1,5 @@
 """The index of vectors, when messages are deleted, models are replaced, and other processes use the file."""
 
-import os
 import sqlite3
 import threading
 from collections.abc import Sequence
@@ -33,22 +32,6 @@ def test_forgetting_waits_for_a_process_that_embeds(db: SessionDB) -> None:
     release.join()
     other.close()
     assert index.counts().messages == 2
-
-
-@pytest.mark.slow
-def test_a_forked_child_closes_nothing_of_its_parent(db: SessionDB) -> None:
-    """SQLite forbids that a child closes a connection of its parent."""
-    _fill(db)
-    index = _index(db)
-    index.catch_up()
-    assert _find(index, "Which pets are there")[0] == "s0"
-    child = os.fork()
-    if not child:
-        index.close()
-        found = _find(index, "Which pets are there")[0] == "s0"
-        os._exit(0 if found else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert _find(index, "Which pets are there")[0] == "s0"
 
 
 class _Counted:

@@ -102,7 +102,7 @@ def test_an_outage_is_an_error_and_ends_by_itself(own_postgres_server: Server) -
         assert [row["content"] for row in store.messages.get_messages("s")] == ["back"]
 
 
-def test_a_forked_child_uses_connections_of_its_own(store: SessionStore) -> None:
+def test_a_forked_child_refuses_an_open_store_and_opens_its_own(store: SessionStore, postgres_url: str) -> None:
     """Parent and child record at the same time, and the end of the child ends no connection of the parent."""
     store.messages.append_message("s", "user", "before")
     with store.engine.reading() as connection:
@@ -111,7 +111,11 @@ def test_a_forked_child_uses_connections_of_its_own(store: SessionStore) -> None
         if child == 0:
             status = 1
             try:
-                store.messages.append_message("s", "user", "child")
+                with pytest.raises(StorageError, match="Open Memoranda after the fork"):
+                    store.messages.append_message("s", "user", "lost")
+                store.close()
+                with open_store(postgres_url) as own:
+                    own.messages.append_message("s", "user", "child")
                 status = 0
             finally:
                 os._exit(status)

@@ -24,7 +24,6 @@ from memoranda.models.model import ChatModel
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
 from memoranda.storage.files.file_lock import FileLock
-from memoranda.storage.files.fork_lock import fork_condition
 from memoranda.storage.home_database import HomeDatabase
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.tool import Tool
@@ -238,7 +237,7 @@ class BackgroundReview:
         self._model_for = model_for
         self._find = find
         self._on_report = on_report
-        self._changed = fork_condition()
+        self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._stopped = False
 
@@ -301,7 +300,6 @@ class BackgroundReview:
             self._thread.start()
 
     def _is_busy(self) -> bool:
-        # After a fork the thread is not alive in the child.
         return self._thread is not None and self._thread.is_alive()
 
     def _run(self, due: DueReview, snapshot: ReviewSnapshot) -> None:

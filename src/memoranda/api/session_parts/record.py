@@ -41,8 +41,6 @@ class SessionRecord:
 
     def create(self, source: str, **columns: Any) -> None:
         """Create the row, or reopen the existing one."""
-        # The first row wakes the thread that follows the record.
-        self._services.load_modules()
         db = self.db
         db.create_session(self.id, source, **columns)
         db.reopen_session(self.id)

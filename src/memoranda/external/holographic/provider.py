@@ -7,6 +7,7 @@ separately stays, even with the same text.
 
 import json
 import logging
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,6 @@ from memoranda.external.holographic.retrieval import FactFilter, FactMeanings, F
 from memoranda.external.holographic.tool import SYSTEM_PROMPT, FactTools, schemas
 from memoranda.external.holographic.user_facts import sweep_caches
 from memoranda.external.provider import SERVER_URL, MemoryProvider, TextEmbedder
-from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.health_issues import repair_reported
 from memoranda.support.shorten import shorten_end
 
@@ -51,7 +51,7 @@ class HolographicProvider(MemoryProvider):
         self._overrides = dict(settings or {})
         self._user = ""
         self._server_url = ""
-        self._lock = ForkLock()
+        self._lock = threading.Lock()
         self._session_id = ""
         self._settings: settings_module.HolographicSettings | None = None
         self._store: FactStore | None = None

@@ -27,13 +27,12 @@ from memoranda.external.loading.hermes.plugin_imports import PACKAGE, HermesModu
 from memoranda.external.loading.setup import ConfigField, fields_of
 from memoranda.external.provider import MemoryProvider, has_own
 from memoranda.external.settings import ProviderSettings
-from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.lazy_dataclass import dataclass
 
 _log = logging.getLogger(__name__)
 
 _finder = PluginFinder()
-_registry_lock = ForkLock()
+_registry_lock = threading.Lock()
 _import_locks: dict[str, threading.RLock] = {}
 
 

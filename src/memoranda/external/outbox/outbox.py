@@ -21,6 +21,7 @@ process until then.
 
 import logging
 import random
+import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -37,7 +38,6 @@ from memoranda.external.outbox.recorded_turns import join_turns
 from memoranda.external.settings import ProviderSettings
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Engine
-from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.processes import has_ended, process_identity
 
 _log = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ class Outbox:
         self._record = RecordFeed(home, server_url, record)
         self._settings = settings or ProviderSettings()
         self._given_clock = clock
-        self._lock = ForkLock()
+        self._lock = threading.Lock()
         self._closed = False
         self._token = uuid.uuid4().hex[:12]
 

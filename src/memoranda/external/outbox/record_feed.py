@@ -5,6 +5,7 @@ that the outbox keeps for a provider and a user. The content of a job is read wh
 forgotten or taken back meanwhile is not sent.
 """
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +24,6 @@ from memoranda.external.outbox.recorded_turns import (
 from memoranda.memory.record.notifications import FeedHeads, NewNotification, Notification
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore, open_store
-from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.storage.orphaned_wal import record_exists
 from memoranda.support.home import Home
 
@@ -51,7 +51,7 @@ class RecordFeed:
         self._location: Path | str = server_url or Home(home).state_db
         self._opened = opened
         self._own: SessionStore | None = None
-        self._lock = ForkLock()
+        self._lock = threading.Lock()
         self._store_ids: dict[str, frozenset[str]] = {}
 
     def exists(self) -> bool:

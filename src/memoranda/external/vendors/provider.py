@@ -9,6 +9,7 @@ wait in the outbox anyway.
 
 import json
 import logging
+import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -33,7 +34,6 @@ from memoranda.external.vendors.vendor import (
     resolve_settings,
 )
 from memoranda.safety.redaction import Redactor
-from memoranda.storage.files.fork_lock import ForkLock
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class VendorProvider(MemoryProvider):
         self._home = home
         self._given = dict(settings or {})
         self._variables: dict[str, str] = {}
-        self._opening = ForkLock()
+        self._opening = threading.Lock()
         self._vendor: Vendor | None = None
         self._recall = VendorRecall(self.vendor_class.label)
         for hook, member in _OPTIONAL_HOOKS.items():
@@ -272,7 +272,7 @@ class VendorRecall:
     def __init__(self, vendor: str) -> None:
         self._vendor = vendor
         self._breaker = CircuitBreaker()
-        self._lock = ForkLock()
+        self._lock = threading.Lock()
         self._ahead: tuple[str, list[RecalledItem]] | None = None
         self.missed = False
         """Whether the last search in a turn failed or was late."""

@@ -6,6 +6,7 @@ the outbox could not be updated after its delivery. The record has ids and no te
 """
 
 import logging
+import threading
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -16,7 +17,6 @@ from typing import Any
 from memoranda.errors import StorageError
 from memoranda.external.vendors.scope import VendorScope
 from memoranda.storage.engine import Condition, Engine
-from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.storage.home_database import HomeDatabase
 from memoranda.storage.schema import Column, Forgetting, Schema, ServerTables, Table
 from memoranda.support.lazy_dataclass import dataclass
@@ -75,7 +75,7 @@ class SentRecord:
         self._user = scope.user_id
         self._file = HomeDatabase(home, SCHEMA, server_url=scope.server_url)
         self._own = {"provider": provider, "user_id": self._user}
-        self._lock = ForkLock()
+        self._lock = threading.Lock()
         self._closed = False
 
     def add(self, kind: str, local_id: str, remote_id: str = "", session_id: str = "") -> None:

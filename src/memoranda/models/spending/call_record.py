@@ -13,7 +13,6 @@ from dataclasses import astuple, field, fields
 
 from memoranda.errors import StorageError
 from memoranda.models.model import Usage
-from memoranda.storage.files.fork_lock import fork_condition, renew_in_child
 from memoranda.storage.lazy_database import LazyDatabase
 from memoranda.support.lazy_dataclass import dataclass
 
@@ -80,11 +79,10 @@ class LedgerWriter:
 
     def __init__(self, file: LazyDatabase) -> None:
         self._file = file
-        self._changed = fork_condition()
+        self._changed = threading.Condition()
         self._queue: list[CallRecord] = []
         self._thread: threading.Thread | None = None
         self._closing = False
-        renew_in_child(self)
 
     def put(self, call: CallRecord) -> None:
         """Queues a call; returns at once."""
@@ -109,10 +107,6 @@ class LedgerWriter:
                     return False
                 self._changed.wait(left)
         return True
-
-    def reset_in_child(self) -> None:
-        """Forgets the queue in the child of a fork: the parent writes it."""
-        self._thread, self._queue = None, []
 
     def _run(self) -> None:
         while True:

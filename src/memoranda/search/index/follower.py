@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from memoranda.errors import MemorandaError
-from memoranda.storage.files.fork_lock import renew_in_child
 
 _log = logging.getLogger(__name__)
 
@@ -69,17 +68,13 @@ class Follower:
         """The thread calls `open_index`, so that no append waits while the index is loaded."""
         self._open_index = open_index
         self._stopping = threading.Event()
-        self.others: list[Follower] = []
-        """The followers of other indexes, which a nudge after an append wakes, too."""
-        self._prepare_thread()
-        renew_in_child(self)
-
-    def _prepare_thread(self) -> None:
         self._nudged = threading.Event()
         self._hurry = threading.Event()
         self._doubtful = threading.Event()
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
+        self.others: list[Follower] = []
+        """The followers of other indexes, which a nudge after an append wakes, too."""
 
     def nudge(self, *, hurry: bool = False, doubtful: bool = False) -> None:
         """Wakes the thread to index new messages: at once if `hurry`, after a check of the file if `doubtful`."""
@@ -102,13 +97,6 @@ class Follower:
         self._nudged.set()
         if self._thread is not None:
             self._thread.join()
-
-    def reset_in_child(self) -> None:
-        """The thread exists only in the parent, and may have held any of these locks."""
-        stopped, self._stopping = self._stopping.is_set(), threading.Event()
-        if stopped:
-            self._stopping.set()
-        self._prepare_thread()
 
     def _start(self) -> None:
         with self._starting:

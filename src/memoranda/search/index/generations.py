@@ -27,7 +27,7 @@ from urllib.parse import quote
 from memoranda.memory.record.schema import FILTERED_COLUMNS
 from memoranda.search.index.sequences import CHUNK
 from memoranda.search.index.tokenizer import VERSION as SEGMENTATION
-from memoranda.storage.fork_safety import refuse_inherited
+from memoranda.storage.forks import Connection, refuse_inherited
 from memoranda.storage.sqlite.write_ahead_log import supports_log
 from memoranda.support.durable_files import PRIVATE_FILE, sync
 
@@ -188,6 +188,7 @@ def connect(file: Path, wait: float, mode: str = "rw") -> sqlite3.Connection:
         isolation_level=None,
         check_same_thread=False,
         cached_statements=64,
+        factory=Connection,
     )
 
 

@@ -15,11 +15,8 @@ from memoranda.search.index import generations
 from memoranda.search.index.generations import create, is_damage
 from memoranda.search.index.segments import check_segment, purge, read_segments
 from memoranda.search.index.view import IndexView
-from memoranda.storage import fork_safety
-from memoranda.storage.files.fork_lock import leave_to_parent, renew_in_child
-from memoranda.storage.fork_safety import file_identity
+from memoranda.storage.forks import file_identity
 from memoranda.storage.position import Position
-from memoranda.storage.sqlite.write_ahead_log import close_keeping_log
 from memoranda.support.lazy_dataclass import dataclass
 
 _log = logging.getLogger(__name__)
@@ -69,8 +66,6 @@ class IndexFile:
         except BaseException:
             self.close()
             raise
-        fork_safety.close_before_forks(self)
-        renew_in_child(self)
 
     def is_current(self) -> bool:
         """Whether the path still names this file."""
@@ -82,7 +77,7 @@ class IndexFile:
 
     @property
     def _writer(self) -> sqlite3.Connection:
-        """The connection that writes; it is opened again after a fork."""
+        """The connection that writes."""
         if self._opened_writer is None:
             if self._closed:
                 raise sqlite3.ProgrammingError(f"{self.file} has been closed.")
@@ -109,17 +104,15 @@ class IndexFile:
                 connection.execute("ROLLBACK")
             raise
 
-    def check(self, give_way: Callable[[], None]) -> None:
+    def check(self) -> None:
         """Read the whole file on a connection of its own; raises sqlite3.DatabaseError if part of it is damaged."""
         with closing(generations.connect(self.file, _WAIT, self._mode)) as connection:
             (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
             if verdict != "ok":
                 raise sqlite3.DatabaseError(verdict)
-            give_way()
             connection.execute("BEGIN")
             for segment in read_segments(connection):
                 check_segment(connection, segment)
-                give_way()
 
     def write_checked(self) -> None:
         """Remember that the file has just been checked."""
@@ -189,28 +182,13 @@ class IndexFile:
     def close(self) -> None:
         """Close the idle connections; a search that is still reading closes its own at its end."""
         self._closed = True
-        self._close_idle()
-
-    def close_for_fork(self, alone: bool) -> None:
-        """Close every connection that no thread uses; the next call opens a new one."""
-        if alone and not (self._opened_writer is not None and self._opened_writer.in_transaction):
-            close_keeping_log(lambda: generations.connect(self.file, _WAIT, "ro"), self._take_idle())
-
-    def _close_idle(self) -> None:
-        for connection in self._take_idle():
-            connection.close()
-
-    def _take_idle(self) -> list[sqlite3.Connection]:
-        taken, self._opened_writer = [self._opened_writer] if self._opened_writer else [], None
+        if self._opened_writer is not None:
+            self._opened_writer.close()
+            self._opened_writer = None
         # Another thread may take an idle connection at any time.
         with suppress(IndexError):
             while True:
-                taken.append(self._readers.pop().connection)
-        return taken
-
-    def reset_in_child(self) -> None:
-        leave_to_parent(*self._readers, self._opened_writer)
-        self._readers, self._opened_writer = [], None
+                self._readers.pop().connection.close()
 
 
 def open_newest(path: Path, store: str, find_mismatch: MismatchCheck) -> IndexFile:

@@ -25,17 +25,13 @@ from memoranda.search.index.postings import Pattern
 from memoranda.search.index.reader import IndexConnection, IndexReader
 from memoranda.search.index.unindexed_scan import MAX_READ_ALL
 from memoranda.search.index.updater import IndexUpdater
-from memoranda.storage import fork_safety
 from memoranda.storage.engine import Statement
-from memoranda.storage.files.fork_lock import renew_in_child
 from memoranda.storage.position import START, Position
 from memoranda.support.lazy_dataclass import dataclass
 
 _log = logging.getLogger(__name__)
 
 BATCH = 10_000
-# How many messages are indexed before a thread looks whether a fork waits for it.
-_FORK_STEP = 500
 _MAX_REBUILDS = 3
 _LOCK_TIMEOUT = 0.05
 _CHECK_AGAIN_AFTER = 86_400.0
@@ -72,7 +68,6 @@ class SearchIndex:
         self._problem: str | None = None
         self._counts: tuple[Head | None, dict[Pattern, int]] = (None, {})
         self._thread = threading.local()
-        renew_in_child(self)
 
     @property
     def files(self) -> list[Path]:
@@ -135,7 +130,6 @@ class SearchIndex:
             try:
                 if locked:
                     self._refresh(head)
-                stack.enter_context(fork_safety.gate)
                 view = self._use_file(lambda file: self._view(file, stack), opened)
             finally:
                 if locked:
@@ -163,8 +157,7 @@ class SearchIndex:
             return
         file = opened[0]
         try:
-            with fork_safety.gate:
-                file.check(give_way=fork_safety.gate.give_way)
+            file.check()
         except sqlite3.DatabaseError as error:
             self._discard(file, error)
         else:
@@ -214,11 +207,11 @@ class SearchIndex:
         """Rebuild into a new file that replaces the old one, which is deleted with every word in it."""
         file = generations.next_generation(self._path)
         try:
-            with fork_safety.gate, generations.create_generation(file) as connection:
+            with generations.create_generation(file) as connection:
                 self._build(connection, progress)
         except (sqlite3.Error, OSError) as error:
             raise StorageError(f"The search index could not be rebuilt: {describe_error(error)}.") from error
-        with self._lock, fork_safety.gate:
+        with self._lock:
             self._close()
             generations.remove_older(self._path, file)
 
@@ -230,15 +223,14 @@ class SearchIndex:
         more = True
         while more:
             head = self._feed.head()
-            more = updater.follow(_FORK_STEP)
-            fork_safety.gate.give_way()
+            more = updater.follow(BATCH)
             if progress is not None:
                 progress(updater.state.message.count, max(updater.state.message, head.message).count)
         updater.close()
         connection.execute("COMMIT")
 
     def close(self) -> None:
-        with self._lock, fork_safety.gate:
+        with self._lock:
             self._close()
 
     def _step(self, head: Head, size: int) -> tuple[bool, Position]:
@@ -255,27 +247,15 @@ class SearchIndex:
             return False, state.message
         with file.writing() as connection:
             updater = IndexUpdater(connection, self._feed)
-            more = self._follow_in_steps(updater, size)
+            more = updater.follow(size)
             # Far behind, whole blocks are written, which need not be merged later.
             while more and size == BATCH and self._behind(state, head) > doc_sets.BLOCK:
                 left = -updater.state.next_doc % doc_sets.BLOCK
                 if not left or updater.state.next_doc // doc_sets.BLOCK > state.next_doc // doc_sets.BLOCK:
                     break
-                more = self._follow_in_steps(updater, min(size, left))
-                if fork_safety.gate.is_wanted:
-                    break
+                more = updater.follow(min(size, left))
             updater.close()
         return more, updater.state.message
-
-    @staticmethod
-    def _follow_in_steps(updater: IndexUpdater, size: int) -> bool:
-        """Index at most `size` messages, fewer if a fork waits; returns whether there may be more."""
-        more = True
-        for done in range(0, size, _FORK_STEP):
-            more = updater.follow(min(_FORK_STEP, size - done))
-            if not more or fork_safety.gate.is_wanted:
-                break
-        return more
 
     def _behind(self, state: IndexState, head: Head) -> int:
         """At most how many messages are not indexed."""
@@ -314,13 +294,12 @@ class SearchIndex:
         """
         self._problem = None
         try:
-            with fork_safety.gate:
-                file = opened or self._current()
-                try:
-                    return ask(file)
-                except sqlite3.DatabaseError as error:
-                    self._discard(file, error)
-                    raise
+            file = opened or self._current()
+            try:
+                return ask(file)
+            except sqlite3.DatabaseError as error:
+                self._discard(file, error)
+                raise
         except sqlite3.DatabaseError as error:
             self._problem = None if is_damage(error) else describe_error(error)
         except OSError as error:
@@ -358,10 +337,6 @@ class SearchIndex:
         if self._open is not None:
             self._open.close()
             self._open = None
-
-    def reset_in_child(self) -> None:
-        """A thread of the parent may have held the lock, under which one thread writes, opens or closes the file."""
-        self._open, self._lock = None, threading.RLock()
 
 
 def find_mismatch(state: IndexState, feed: Feed) -> str | None:

@@ -30,10 +30,8 @@ from memoranda.search.index import generations
 from memoranda.search.index.follower import Followed, Follower, FollowingIndex
 from memoranda.search.index.generations import is_damage
 from memoranda.search.index.search_index import SearchIndex
-from memoranda.storage import fork_safety
 from memoranda.storage.engine import Engine
 from memoranda.storage.files.file_lock import FileLock
-from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.storage.position import Position
 from memoranda.support.durable_files import make_private_directory, write_private
 
@@ -70,7 +68,7 @@ class UserIndexes:
         self._on_upkeep = on_upkeep
         self._engine = engine
         self._max_bytes = max_bytes
-        self._lock = ForkLock()
+        self._lock = threading.Lock()
         self._opened: OrderedDict[str | None, SearchIndex] = OrderedDict()
         self._touched: dict[str | None, float] = {}
         self._evict_at = 0.0
@@ -266,7 +264,7 @@ class _QueuedUsers(FollowingIndex):
 
     def __init__(self, indexes: UserIndexes) -> None:
         self._indexes = indexes
-        self._lock = ForkLock()
+        self._lock = threading.Lock()
         self._users: OrderedDict[str | None, bool] = OrderedDict()
 
     def add(self, user: str | None, doubtful: bool) -> None:
@@ -453,7 +451,7 @@ class _Owner(NamedTuple):
 
 @contextmanager
 def _reading(file: Path) -> Iterator[sqlite3.Connection]:
-    with fork_safety.gate, closing(generations.connect(file, _WAIT)) as connection:
+    with closing(generations.connect(file, _WAIT)) as connection:
         yield connection
 
 

@@ -6,6 +6,7 @@ over the tokens. A model runs on one thread, so that a search leaves the other c
 """
 
 import json
+import threading
 import time
 from collections.abc import Sequence
 from functools import lru_cache
@@ -13,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memoranda.search.meaning.embedder import INSTALL_ONNX, MIN_LIKENESS, NO_TIMEOUT, EmbedderError, Rarity
-from memoranda.storage.files.fork_lock import ForkLock
 
 if TYPE_CHECKING:
     from memoranda.search.meaning.embedder import Vectors
@@ -54,7 +54,7 @@ class OnnxModel:
         self.tokenizer.enable_truncation(max_tokens)
         self.tokenizer.enable_padding()
         self._inputs = [entry.name for entry in self._session.get_inputs()]
-        self._lock = ForkLock()
+        self._lock = threading.Lock()
 
     def run(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> tuple[Any, Any]:
         """The first output for a batch of texts or pairs of texts, and which of its tokens are not padding."""

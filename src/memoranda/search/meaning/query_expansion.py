@@ -8,6 +8,7 @@ import hashlib
 import json
 import logging
 import re
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,7 +20,6 @@ from memoranda.search import guidance
 from memoranda.search.legs.leg import Candidate, Candidates, Rescored, RescoringContext, SearchContext
 from memoranda.search.legs.words import WordLeg
 from memoranda.search.query import Query, parse
-from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.durable_files import make_private_directory, read_file, write_private
 
 _log = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ class ExpansionCache:
 
     def __init__(self, home: Path) -> None:
         self.path = home / FILE_NAME
-        self._lock = ForkLock()
+        self._lock = threading.Lock()
 
     def get(self, model: str, query: str, user: str) -> list[str] | None:
         words = self._read().get(_key(model, query, user))

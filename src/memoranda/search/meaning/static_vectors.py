@@ -11,6 +11,7 @@ The package's own loader would look for the tokenizer on the network, so it is n
 import json
 import re
 import struct
+import threading
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
@@ -20,7 +21,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memoranda.search.meaning.embedder import INSTALL, MIN_LIKENESS, NO_TIMEOUT, EmbedderError, Rarity
-from memoranda.storage.files.fork_lock import ForkLock
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,7 +64,7 @@ class StaticVectors:
             raise EmbedderError(f"The vectors of wordllama in {root} cannot be read: {error}.") from error
         self._numpy = np
         self._vocabulary_size = len(self._tokens)
-        self._lock = ForkLock()
+        self._lock = threading.Lock()
         self._forget_words()
 
     @classmethod

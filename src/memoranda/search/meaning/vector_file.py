@@ -18,10 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from memoranda.memory.record.schema import FILTERED_COLUMNS
 from memoranda.search.index.message_text import kinds_for_roles
 from memoranda.search.index.postings import Filters
-from memoranda.storage import fork_safety
-from memoranda.storage.fork_safety import file_identity, refuse_inherited
+from memoranda.storage.forks import Connection, file_identity, refuse_inherited
 from memoranda.storage.position import START, Position
-from memoranda.storage.sqlite.write_ahead_log import close_keeping_log
 from memoranda.support.durable_files import PRIVATE_FILE
 
 if TYPE_CHECKING:
@@ -88,7 +86,7 @@ def connect(path: Path, wait: float = _WAIT) -> sqlite3.Connection:
     if not path.exists():
         _create(path)
     refuse_inherited(path)
-    connection = sqlite3.connect(path, timeout=wait, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(path, timeout=wait, isolation_level=None, check_same_thread=False, factory=Connection)
     connection.execute("PRAGMA synchronous=NORMAL")
     connection.execute("PRAGMA secure_delete=ON")
     return connection
@@ -229,7 +227,6 @@ class VectorReader:
         self._blocks: dict[int, Block] = {}
         self._columns: tuple[Any, ...] | None = None
         self.state = VectorState("", "", 0)
-        fork_safety.close_before_forks(self)
 
     def is_current(self) -> bool:
         """Whether the path still names the file that is open."""
@@ -297,12 +294,6 @@ class VectorReader:
         opened, self._opened = self._opened, None
         if opened is not None:
             opened.close()
-
-    def close_for_fork(self, alone: bool) -> None:
-        """Close the connection if no thread uses it; the next call opens a new one."""
-        if alone and self._opened is not None:
-            opened, self._opened = self._opened, None
-            close_keeping_log(lambda: sqlite3.connect(f"{self._path.as_uri()}?mode=ro", uri=True), [opened])
 
     @property
     def _connection(self) -> sqlite3.Connection:

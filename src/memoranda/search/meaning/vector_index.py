@@ -24,8 +24,6 @@ from memoranda.search.meaning import vector_file
 from memoranda.search.meaning.embedder import Embedder, EmbedderError
 from memoranda.search.meaning.session_texts import MAX_CHARS
 from memoranda.search.meaning.vector_file import Row, VectorReader, VectorState
-from memoranda.storage import fork_safety
-from memoranda.storage.files.fork_lock import leave_to_parent, renew_in_child
 from memoranda.storage.position import START, Position
 from memoranda.support.home import COMPANIONS, remove_file
 from memoranda.support.lazy_dataclass import dataclass
@@ -208,7 +206,6 @@ class VectorIndex(FollowingIndex):
         self._writing = threading.Lock()
         self._reading = threading.RLock()
         self._reader: VectorReader | None = None
-        renew_in_child(self)
 
     def catch_up(
         self, *, limit: int | None = None, progress: Callable[[int, int], None] | None = None
@@ -236,7 +233,7 @@ class VectorIndex(FollowingIndex):
     @contextmanager
     def reading(self) -> Iterator[VectorReader | None]:
         """The vectors as they are now; None if there are none that the embedder can be compared with."""
-        with self._reading, fork_safety.gate:
+        with self._reading:
             try:
                 yield self._open_reader()
             except (sqlite3.DatabaseError, OSError) as error:
@@ -267,11 +264,6 @@ class VectorIndex(FollowingIndex):
             self.close()
             remove_file(self.path)
 
-    def reset_in_child(self) -> None:
-        """The child must not use the connection and the locks of its parent."""
-        leave_to_parent(self._reader)
-        self._reader, self._writing, self._reading = None, threading.Lock(), threading.RLock()
-
     def _open_reader(self) -> VectorReader | None:
         if self._reader is not None and not self._reader.is_current():
             self.close()
@@ -296,7 +288,7 @@ class VectorIndex(FollowingIndex):
 
         `wait` is how many seconds it waits for another process.
         """
-        with self._writing, fork_safety.gate:
+        with self._writing:
             try:
                 connection = vector_file.connect(self.path, wait)
                 try:

@@ -1,8 +1,8 @@
 """Leases on environment variables: values that are set temporarily and removed when the last lease is released."""
 
+import threading
 from collections.abc import Collection, Mapping, MutableMapping
 
-from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.lazy_dataclass import dataclass
 
 
@@ -36,7 +36,7 @@ class EnvLeases:
 
     def __init__(self, environment: MutableMapping[str, str]) -> None:
         self._environment = environment
-        self._lock = ForkLock()
+        self._lock = threading.Lock()
         self._leased: dict[str, _LeasedValue] = {}
 
     def acquire(self, values: Mapping[str, str], holder: str, others: Collection[str] = ()) -> EnvLease:

@@ -16,9 +16,10 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Self
+from weakref import WeakSet
 
 from memoranda.errors import LockTimeoutError, StorageError
-from memoranda.storage.files.fork_lock import renew_in_child
+from memoranda.storage.forks import run_in_children
 from memoranda.support.durable_files import open_without_following
 
 if sys.platform == "win32":
@@ -51,7 +52,7 @@ class FileLock:
                     with suppress(OSError):
                         _write_holder(descriptor)
                     self._descriptor = descriptor
-                    renew_in_child(self)
+                    _held.add(self)
             finally:
                 if self._descriptor is None:
                     os.close(descriptor)
@@ -67,7 +68,7 @@ class FileLock:
         finally:
             os.close(descriptor)
 
-    def reset_in_child(self) -> None:
+    def close_in_child(self) -> None:
         """Close the descriptor in the child of a fork, without unlocking."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
@@ -83,6 +84,17 @@ class FileLock:
                 )
             time.sleep(pause * random.uniform(0.5, 1.5))
             pause = min(pause * 2, _MAX_PAUSE)
+
+
+_held: WeakSet[FileLock] = WeakSet()
+
+
+def _close_in_child() -> None:
+    for lock in list(_held):
+        lock.close_in_child()
+
+
+run_in_children(_close_in_child)
 
 
 def _is_file_at(descriptor: int, path: Path) -> bool:

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from memoranda.errors import LockTimeoutError, StorageError
-from memoranda.storage.files.fork_lock import renew_in_child
+from memoranda.storage.forks import run_in_children
 from memoranda.support.durable_files import open_without_following
 from memoranda.support.interrupts import interruptible
 
@@ -223,4 +223,4 @@ def _runs_event_loop() -> bool:
 
 
 _registry = _Registry()
-renew_in_child(_registry)
+run_in_children(_registry.reset_in_child)

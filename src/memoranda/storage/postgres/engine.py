@@ -6,7 +6,6 @@ read-only transaction begins with its first statement, in the same round trip.
 """
 
 import copy
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,7 +17,7 @@ import psycopg
 from memoranda.errors import StorageError
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Condition, FeedTable, Statement, last_position
-from memoranda.storage.files.fork_lock import renew_in_child
+from memoranda.storage.forks import is_of_parent, require_same_process
 from memoranda.storage.position import Position
 from memoranda.storage.postgres import row_security
 from memoranda.storage.postgres.connection import (
@@ -151,16 +150,11 @@ class _State:
         self.user_tables: list[str] = []
         self.clock_offset = 0.0
         self.ask_time_at = 0.0
-        renew_in_child(self)
 
     @property
     def inside(self) -> PostgresConnection | ReadView | None:
         """The transaction of this thread."""
         return getattr(self.local, "inside", None)
-
-    def reset_in_child(self) -> None:
-        self.local = threading.local()
-        self.turns.forget()
 
 
 class PostgresEngine:
@@ -187,7 +181,7 @@ class PostgresEngine:
 
     @property
     def closed(self) -> bool:
-        return self._state.closed
+        return self._state.closed or is_of_parent(self._state.pool.opened_in)
 
     def acting_for(self, user: str | None, *, everyone: bool = False) -> Self:
         setting = row_security.EVERYONE if everyone else row_security.setting_of(user)
@@ -297,7 +291,7 @@ class PostgresEngine:
 
     @contextmanager
     def _read_view(self) -> Iterator[ReadView]:
-        state, process = self._state, os.getpid()
+        state = self._state
         self._refuse_closed()
         view = ReadView(self)
         state.local.inside = view
@@ -306,11 +300,10 @@ class PostgresEngine:
         except psycopg.Error as error:
             raise storage_error(error, self.location, self._wait) from error
         finally:
-            if process == os.getpid():
-                state.local.inside = None
-                if view.raw is not None:
-                    self._roll_back(view.raw)
-                    state.pool.release(view.raw)
+            state.local.inside = None
+            if view.raw is not None:
+                self._roll_back(view.raw)
+                state.pool.release(view.raw)
 
     @contextmanager
     def across_users(self, connection: Connection) -> Iterator[None]:
@@ -381,12 +374,13 @@ class PostgresEngine:
                 raise storage_error(error, self.location, self._wait) from error
 
     def close(self) -> None:
-        if not self._state.closed:
+        if not self.closed:
             self._state.closed = True
             self._state.turns.close()
             release_pool(self._state.pool)
 
     def _refuse_closed(self) -> None:
+        require_same_process(self._state.pool.opened_in, self.location)
         if self._state.closed:
             raise StorageError(f"{self.location} has been closed.")
 
@@ -394,14 +388,13 @@ class PostgresEngine:
     def _transaction(self) -> Iterator[PostgresConnection]:
         """A transaction that has begun, on a connection that returns to the pool when the block ends."""
         connection = PostgresConnection(self._begin(), self._setting)
-        state, process = self._state, os.getpid()
+        state = self._state
         state.local.inside = connection
         try:
             yield connection
         finally:
-            if process == os.getpid():
-                state.local.inside = None
-                state.pool.release(connection.raw)
+            state.local.inside = None
+            state.pool.release(connection.raw)
 
     def _begin(self) -> RawConnection:
         """A connection with a new transaction; connections that have died are replaced."""
@@ -455,7 +448,7 @@ class PostgresEngine:
         connection.setting = setting
 
     def _roll_back(self, raw: RawConnection) -> None:
-        if os.getpid() != self._state.pool.process:
+        if is_of_parent(self._state.pool.opened_in):
             return
         try:
             if not raw.closed:
@@ -465,6 +458,7 @@ class PostgresEngine:
             raw.close()
 
     def _commit(self, connection: PostgresConnection) -> None:
+        require_same_process(self._state.pool.opened_in, self.location)
         try:
             connection.raw.execute("COMMIT")
         except psycopg.Error as error:

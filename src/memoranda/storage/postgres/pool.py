@@ -9,13 +9,13 @@ Errors of psycopg become Memoranda's, which say what to do and never contain a p
 
 A connection may have died while it was idle: the server was restarted, or a firewall forgot it. No query checks for
 that before each use, because it would double the round trips. Instead the first statement on a connection tells, and
-the caller asks for another one, since nothing was sent before. The pool belongs to the process that made it: after a
-fork the child makes a new one and leaves the parent's connections alone.
+the caller asks for another one, since nothing was sent before. The pool belongs to the process that made it: the
+child of a fork opens another one.
 """
 
 import logging
-import os
 import re
+import threading
 import time
 from collections import Counter
 from typing import Any
@@ -26,7 +26,7 @@ from psycopg import errors as pg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from memoranda.errors import ConfigError, LockTimeoutError, MovedUserError, StorageError, StoreUnavailableError
-from memoranda.storage.files.fork_lock import ForkLock, leave_to_parent, renew_in_child
+from memoranda.storage.forks import is_of_parent, process_mark
 from memoranda.storage.postgres.connection import ADAPTATION, RawConnection
 from memoranda.support.lazy_dataclass import dataclass
 
@@ -218,11 +218,10 @@ class ServerPool:
         self.address = address
         self._wait = wait
         self._options = connect_options(address, wait)
-        self._lock = ForkLock()
+        self._lock = threading.Lock()
         self._pool: ConnectionPool[_Connection] | None = None
-        self.process = os.getpid()
+        self.opened_in = process_mark()
         self.users = 0
-        renew_in_child(self)
 
     def connect(self, conninfo: str = "") -> RawConnection:
         """A connection outside the pool, which the caller closes; raises StorageError at once if that fails."""
@@ -243,7 +242,7 @@ class ServerPool:
     def release(self, connection: RawConnection) -> None:
         """Return a connection; one that is inside a transaction or broken is closed."""
         pool = self._pool
-        if pool is None or self.process != os.getpid():
+        if pool is None or is_of_parent(self.opened_in):
             return
         pool.putconn(connection)  # type: ignore[arg-type]
 
@@ -282,22 +281,19 @@ class ServerPool:
         )
         return StoreUnavailableError(_cannot_be_reached(self.address.location, use))
 
-    def reset_in_child(self) -> None:
-        """Leave the parent's connections alone, and make new ones with the first use."""
-        leave_to_parent(self._pool)
-        self._pool, self.process = None, os.getpid()
 
-
-_pools: dict[tuple[ServerAddress, float], ServerPool] = {}
-_registry = ForkLock()
+# The last part is that of this process: the child of a fork leaves the pools of its parent alone.
+_pools: dict[tuple[ServerAddress, float, int], ServerPool] = {}
+_registry = threading.Lock()
 
 
 def shared_pool(address: ServerAddress, wait: float) -> ServerPool:
     """The pool of this process for an address; every caller calls `release_pool` once."""
     with _registry:
-        pool = _pools.get((address, wait))
+        key = (address, wait, process_mark())
+        pool = _pools.get(key)
         if pool is None:
-            pool = _pools[address, wait] = ServerPool(address, wait)
+            pool = _pools[key] = ServerPool(address, wait)
         pool.users += 1
         return pool
 
@@ -308,7 +304,7 @@ def release_pool(pool: ServerPool) -> None:
         pool.users -= 1
         last = pool.users == 0
         if last:
-            _pools.pop((pool.address, pool._wait), None)
+            _pools.pop((pool.address, pool._wait, pool.opened_in), None)
     if last:
         pool.close()
 

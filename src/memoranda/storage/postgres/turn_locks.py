@@ -13,6 +13,7 @@ from contextlib import suppress
 import psycopg
 
 from memoranda.errors import LockTimeoutError, StorageError
+from memoranda.storage.forks import is_of_parent
 from memoranda.storage.postgres.connection import RawConnection
 from memoranda.storage.postgres.pool import ServerPool
 
@@ -64,6 +65,8 @@ class TurnLocks:
         return TurnLock(self, key)
 
     def release(self, key: int) -> None:
+        if is_of_parent(self._pool.opened_in):
+            return
         try:
             with self._using, suppress(psycopg.Error):
                 # A lost connection has released its locks already.
@@ -78,10 +81,6 @@ class TurnLocks:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
-
-    def forget(self) -> None:
-        """In a forked child: leave the connection and the locks to the parent."""
-        self.__init__(self._pool)  # type: ignore[misc]
 
     def _claim(self, key: int, deadline: float) -> None:
         """Wait for other threads of this process, whose lock the server would take for ours."""

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
+from weakref import WeakSet
 
 from memoranda.errors import (
     CorruptStoreError,
@@ -27,17 +28,14 @@ from memoranda.errors import (
     ReplacedStoreError,
     StorageError,
 )
-from memoranda.storage import fork_safety
 from memoranda.storage.connection import Connection as AnyConnection
-from memoranda.storage.files.fork_lock import leave_to_parent, renew_in_child
-from memoranda.storage.fork_safety import file_identity
+from memoranda.storage.forks import file_identity, is_of_parent, keep_in_children, process_mark, require_same_process
 from memoranda.storage.orphaned_wal import refuse_missing_main_file, replaced_error
 from memoranda.storage.sqlite.error_mapping import damage_error, encoding_error, is_contention, storage_error
 from memoranda.storage.sqlite.write_ahead_log import (
     LOG_KEPT,
     WalCheckpointer,
     choose_journal,
-    close_keeping_log,
     connect,
     empty_log,
     free_log_space,
@@ -71,6 +69,7 @@ PAGE_SIZE = 4096
 
 Connection = sqlite3.Connection
 _Answer = TypeVar("_Answer")
+_databases: "WeakSet[Database]" = WeakSet()
 
 
 class Database:
@@ -110,11 +109,11 @@ class Database:
         self._identity: tuple[int, int] | None = None
         self._file = str(path)
         self._closed = False
-        with fork_safety.gate:
-            self._open()
-            fork_safety.watch(self)
-            fork_safety.close_before_forks(self)
-            renew_in_child(self)
+        self._opened_in = process_mark()
+        self._open()
+        _databases.add(self)
+        # Its cursor belongs to a connection that another thread may be using during the fork.
+        keep_in_children(self)
 
     def writing(self) -> AbstractContextManager[Connection]:
         """One transaction: durable when the block ends, rolled back if the block raises.
@@ -132,6 +131,7 @@ class Database:
 
         Threads that write at the same time share a transaction, so `work` may be called again after a rollback.
         """
+        require_same_process(self._opened_in, self.path)
         if self._writing_thread == threading.get_ident():
             # A nested write, or one after an interrupt that prevented the last one from ending.
             with self.writing() as connection:
@@ -140,6 +140,7 @@ class Database:
 
     def begin(self, *, wait_for_lock: bool) -> Connection:
         """For `Transaction`."""
+        require_same_process(self._opened_in, self.path)
         if self.read_only:
             raise StorageError(f"{self.path} is open read-only. {self._reason}")
         thread, deadline = threading.get_ident(), time.monotonic() + self._wait
@@ -168,6 +169,7 @@ class Database:
             raise
 
     def commit(self, control_cursor: sqlite3.Cursor | None) -> None:
+        require_same_process(self._opened_in, self.path)
         if control_cursor is None or control_cursor is not self.control_cursor:
             raise RuntimeError(f"A nested write to {self.path} began, so this write was rolled back.")
         try:
@@ -186,6 +188,8 @@ class Database:
 
     def roll_back(self, error: BaseException) -> None:
         """Roll back, and raise Memoranda's error instead of SQLite's."""
+        if is_of_parent(self._opened_in):
+            return
         # An interrupt may have come after the commit; SQLite itself rolls back after some errors.
         committed = not isinstance(error, sqlite3.Error)
         try:
@@ -222,6 +226,7 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """One consistent view; no writer waits for it. Inside `writing`, use its connection instead."""
+        require_same_process(self._opened_in, self.path)
         if self._writing_thread == threading.get_ident():
             raise RuntimeError("A read inside a write would wait for itself without a write-ahead log.")
         outer: Connection | None = getattr(self._nested, "connection", None)
@@ -230,7 +235,7 @@ class Database:
             with self._mapped_errors():
                 yield outer
             return
-        with fork_safety.gate, self._mapped_errors():
+        with self._mapped_errors():
             connection = self._borrow()
             try:
                 connection.execute("BEGIN")
@@ -272,15 +277,19 @@ class Database:
         return release_space(self._use_writer, stopped, self._wait) * self._use_writer(read_page_size)
 
     def _use_writer(self, ask: Callable[[Connection], _Answer]) -> _Answer:
+        require_same_process(self._opened_in, self.path)
         with self._lock, self._mapped_errors():
             return ask(self._writing_connection())
 
     @property
     def closed(self) -> bool:
-        return self._closed
+        """Whether nothing of it is open in this process."""
+        return self._closed or is_of_parent(self._opened_in)
 
     def close(self) -> None:
         """Close every connection; the last process to close checkpoints the log."""
+        if is_of_parent(self._opened_in):
+            return
         self._closed = True
         with self._lock:
             self._close_connections()
@@ -365,18 +374,12 @@ class Database:
     def _close_connections(self) -> None:
         """Close all connections. If the file was replaced, SQLite does not change the log of the new file."""
         self._checkpoints.close()
-        self._close_idle()
-
-    def _close_idle(self) -> None:
-        for connection in self._take_idle():
-            connection.close()
-
-    def _take_idle(self) -> list[Connection]:
-        taken, self._writer = [self._writer] if self._writer is not None else [], None
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
         with suppress(IndexError):
             while True:  # Another thread may take an idle one at any time.
-                taken.append(self._readers.pop())
-        return taken
+                self._readers.pop().close()
 
     def _borrow(self) -> Connection:
         if self._closed:
@@ -393,24 +396,6 @@ class Database:
             connection.execute("PRAGMA query_only=1")
             return connection
 
-    def lock_for_fork(self, timeout: float) -> "threading.RLock | None":
-        """Prevent new transactions; None if this thread is in one, or another does not end its own."""
-        lock = self._lock
-        return lock if self._writing_thread != threading.get_ident() and lock.acquire(timeout=timeout) else None
-
-    def close_for_fork(self, _alone: bool) -> None:
-        """Close the idle connections, unless a thread writes; the next call opens new ones."""
-        if not self._writing_thread and self._lock.acquire(blocking=False):
-            close_keeping_log(lambda: self._connect("ro"), self._take_idle())
-            self._lock.release()
-
-    def reset_in_child(self) -> None:
-        leave_to_parent(*self._readers, self._writer)
-        self._checkpoints.reset_in_child()
-        self._readers, self._writer = [], None
-        self._lock, self._nested, self.waiting = threading.RLock(), threading.local(), WaitingWrites()
-        self._writing_thread, self.control_cursor = 0, None
-
     @contextmanager
     def _mapped_errors(self) -> Iterator[None]:
         try:
@@ -422,6 +407,12 @@ class Database:
             raise damage_error(self.path, "its schema is not text") from error
         except UnicodeEncodeError as error:
             raise encoding_error(error) from error
+
+
+def is_open_here(path: Path) -> bool:
+    """Whether this process has the database open: its own locks would not stop it, and it would lose them."""
+    real_path = os.path.realpath(path)
+    return any(not database.closed and os.path.realpath(database.path) == real_path for database in list(_databases))
 
 
 def claim_file(connection: sqlite3.Connection, path: Path, application_id: int, deadline: float) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Condition, Engine, FeedTable, Statement, last_position, readable_rows
-from memoranda.storage.fork_safety import file_identity
+from memoranda.storage.forks import file_identity
 from memoranda.storage.orphaned_wal import refuse_missing_main_file
 from memoranda.storage.position import Position
 from memoranda.storage.schema import Schema

@@ -81,14 +81,6 @@ def missing_locks(path: Path) -> NoLocksError | None:
     return None
 
 
-def inherited_error(path: Path) -> StorageError:
-    """The error for a file that the parent of a forked process had open."""
-    return StorageError(
-        f"{path} cannot be used here, because the parent process was reading or writing it when it forked this one, "
-        "and SQLite would not lock it. Nothing was written. Start processes with 'spawn', or fork at another time."
-    )
-
-
 def is_disk_full(error: StorageError) -> bool:
     """Whether an error of `storage_error` says that the disk is full."""
     return getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL

@@ -16,9 +16,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from memoranda.errors import LockTimeoutError
-from memoranda.storage import fork_safety
 from memoranda.storage.orphaned_wal import WAL_SUFFIX
-from memoranda.storage.sqlite.database import Database
+from memoranda.storage.sqlite.database import is_open_here
 from memoranda.storage.sqlite.error_mapping import missing_locks
 from memoranda.storage.sqlite.write_ahead_log import CONNECT_TIMEOUT_MS
 from memoranda.support.durable_files import PRIVATE_FILE
@@ -43,7 +42,7 @@ def exclusive_access(path: Path) -> Iterator[int | None]:
     have opened the old file just before it was replaced and wait for the lock. It would then use the old file with the
     log of the new one; so the lock stays until that process has given up and opened the new file.
     """
-    if _is_open_here(path):
+    if is_open_here(path):
         raise LockTimeoutError(f"{path} is open in this process. Close it first; nothing was changed.")
     if sys.platform == "win32":
         yield None
@@ -71,15 +70,6 @@ def exclusive_access(path: Path) -> Iterator[int | None]:
 
 def _is_replaced(path: Path, file: int) -> bool:
     return not os.path.samestat(os.stat(path), os.fstat(file))
-
-
-def _is_open_here(path: Path) -> bool:
-    """Whether this process has the database open: its own locks would not stop it, and it would lose them."""
-    real_path = os.path.realpath(path)
-    return any(
-        isinstance(database, Database) and not database.closed and os.path.realpath(database.path) == real_path
-        for database in fork_safety.watched_databases()
-    )
 
 
 def _lock(descriptor: int, path: Path, start: int, length: int) -> None:

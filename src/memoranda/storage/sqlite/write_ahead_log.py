@@ -8,17 +8,15 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Collection
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
 from memoranda.errors import LockTimeoutError, StorageError
-from memoranda.storage import fork_safety
-from memoranda.storage.fork_safety import is_inherited
+from memoranda.storage.forks import Connection, forked_error, is_inherited
 from memoranda.storage.orphaned_wal import refuse_missing_main_file, wal_path
-from memoranda.storage.sqlite.error_mapping import inherited_error
 from memoranda.storage.sqlite.writer_turns import busy_timeout, pause, retry
 
 _Opened = TypeVar("_Opened")
@@ -69,7 +67,7 @@ def connect(path: Path, options: str) -> sqlite3.Connection:
     # Checked every time: SQLite would delete the log of a file that has become empty.
     refuse_missing_main_file(path)
     if is_inherited(path):
-        raise inherited_error(path)
+        raise forked_error(path)
     connection = sqlite3.connect(
         f"file:{quote(str(path))}?{options}",
         uri=True,
@@ -77,26 +75,10 @@ def connect(path: Path, options: str) -> sqlite3.Connection:
         isolation_level=None,
         check_same_thread=False,
         cached_statements=256,
+        factory=Connection,
     )
     connection.execute("PRAGMA foreign_keys=1")
     return connection
-
-
-def close_keeping_log(open_read_only: Callable[[], sqlite3.Connection], idle: Collection[sqlite3.Connection]) -> None:
-    """Close all connections of this process to a file, without the checkpoint and syncs of the last one.
-
-    SQLite leaves the log as it is if the last connection cannot lock the file for writing.
-    """
-    if not idle:
-        return
-    with ExitStack() as closing_last:
-        # The file may be gone; then there is nothing to checkpoint.
-        with suppress(sqlite3.Error, StorageError, OSError):
-            last = closing_last.enter_context(closing(open_read_only()))
-            # Opens the log, too, without reading the schema.
-            last.execute("PRAGMA user_version").fetchall()
-        for connection in idle:
-            connection.close()
 
 
 def prepare_connection(
@@ -226,10 +208,6 @@ class WalCheckpointer:
             self._worker.stop()
             self._worker = None
 
-    def reset_in_child(self) -> None:
-        """Forget the thread, which exists only in the parent."""
-        self._worker = None
-
 
 def _is_filled(log_file: Path, size: int) -> bool:
     """Whether the log has so many bytes since it restarted: its file also has what was in it before."""
@@ -283,7 +261,7 @@ class _Worker:
     def _run(self) -> None:
         while self._wait():
             try:
-                with fork_safety.gate, closing(self._connect()) as connection:
+                with closing(self._connect()) as connection:
                     self._checkpoint(connection)
             except (sqlite3.Error, StorageError) as error:
                 _log.warning("The log of %s could not be checkpointed: %s. It will be tried again.", self._path, error)

@@ -12,13 +12,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from memoranda.errors import PermanentProviderError, ProviderError, TemporaryProviderError
-from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.json_object import parse_object
 from memoranda.support.shorten import shorten_end
 from memoranda.support.tool import JsonObject
@@ -49,7 +49,7 @@ class BrvProgram:
     def __init__(self, program: str, directory: Path) -> None:
         self._program = program
         self._directory = directory
-        self._lock = ForkLock()
+        self._lock = threading.Lock()
         self._running: set[subprocess.Popen[bytes]] = set()
         self._closed = False
 

@@ -35,7 +35,6 @@ from memoranda.external.vendors.vendor import (
     text,
     tool,
 )
-from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.shorten import shorten_end
 from memoranda.support.tool import JsonObject
 
@@ -90,7 +89,7 @@ class ByteRoverVendor(Vendor):
         self._tree.create()
         program = find_program(str(self.settings["program"] or "")) or "brv"
         self._brv = BrvProgram(program, self._tree.project)
-        self._extracting = ForkLock()
+        self._extracting = threading.Lock()
         self._logged_no_model = False
 
     def close(self) -> None:

@@ -5,6 +5,7 @@
 
 import logging
 import re
+import threading
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +13,6 @@ from typing import Any
 from memoranda.errors import ProviderError
 from memoranda.external.vendors.honcho.client import REASONING_LEVELS, HonchoClient, HonchoNames, Row
 from memoranda.external.vendors.texts import RecalledItem
-from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.shorten import shorten_end
 
 _log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class HonchoRecall:
         self._client = client
         self._names = names
         self._settings = settings
-        self._lock = ForkLock()
+        self._lock = threading.Lock()
         self._turns: dict[str, int] = {}
         self._context_cadence = Cadence(settings["contextCadence"])
         self._dialectic_cadence = Cadence(max(settings["dialecticCadence"], 1))
@@ -193,7 +193,7 @@ class Cadence:
 
     def __init__(self, every: int) -> None:
         self._every = every
-        self._lock = ForkLock()
+        self._lock = threading.Lock()
         self._next: dict[str, int] = {}
         self._empty: dict[str, int] = {}
 

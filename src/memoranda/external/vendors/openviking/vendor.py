@@ -7,6 +7,7 @@ The session at the server has one name per session of this home. It counts what 
 adds nothing, and a session that was resumed adds only its new messages.
 """
 
+import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
@@ -46,7 +47,6 @@ from memoranda.external.vendors.vendor import (
     text,
     tool,
 )
-from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.json_object import parse_object
 from memoranda.support.shorten import shorten_end
 from memoranda.support.tool import JsonObject
@@ -91,7 +91,7 @@ class OpenVikingVendor(Vendor):
     def open(self) -> None:
         self._peer = _peer_of(self.scope, self.settings)
         self._uris: OpenVikingUris | None = None
-        self._uris_lock = ForkLock()
+        self._uris_lock = threading.Lock()
         settings = self.settings
         headers = identity_headers(settings, self._peer)
         self._client = OpenVikingClient(self.connect(settings["endpoint"], settings["api_key"] or "", headers))

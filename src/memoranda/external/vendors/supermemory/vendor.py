@@ -4,6 +4,7 @@ The tools have the names and the arguments that models and users know.
 """
 
 import logging
+import threading
 import time
 import uuid
 from collections.abc import Collection, Mapping, Sequence
@@ -39,7 +40,6 @@ from memoranda.external.vendors.vendor import (
     text,
     tool,
 )
-from memoranda.storage.files.fork_lock import ForkLock
 from memoranda.support.tool import JsonObject
 
 _log = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ class SupermemoryVendor(Vendor):
         self._container = container_name(self.scope, settings)
         self._containers = {name: container_name(self.scope, settings, name) for name in custom_containers(settings)}
         self._client: SupermemoryClient | None = None
-        self._choosing = ForkLock()
+        self._choosing = threading.Lock()
         self._searches = 0
 
     @classmethod
