@@ -94,6 +94,7 @@ class Importer:
             writer = RecordWriter(reader.name, self._store, self._state, states, self._project, recorder)
             summary = self._run(reader, items, writer, proposals)
         recorder.finish()
+        self._state.note_unknown_kinds(reader.name, summary.unknown)
         self._state.forget_content([name for name, result in summary.sessions.items() if result == "deleted"])
         return summary
 

@@ -1,5 +1,6 @@
 """Imports one item: groups the reader's events by session, and passes them to the writer in batches."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, fields, replace
 from enum import Enum, auto
@@ -34,6 +35,8 @@ from memoranda.importers.state.store import ImportState, SeenSession
 from memoranda.importers.summary import UNFINISHED, ImportSummary
 from memoranda.memory.record.framework_objects import join_names
 from memoranda.memory.record.store import SessionStore
+from memoranda.safety.fence import strip_noted_blocks
+from memoranda.safety.hook_text import without_session_memory
 from memoranda.search.index.message_text import TOOL_OF_SERVER
 from memoranda.support.canonical_text import digest, unstorable_character
 from memoranda.support.lazy_dataclass import dataclass
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 
 # A batch is written when it reaches this limit or that of characters.
 _MAX_BATCH_MESSAGES = 500
+_HOOK_TEXT = "text that a hook of Memoranda had added"
 # The errors that a reader may raise on a damaged file; they become problems, and the import continues.
 _READER_ERRORS = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
@@ -135,6 +139,7 @@ class ItemImport:
                     self._add_problem(event)
                 case Skipped():
                     self._summary.skipped[event.label] += 1
+                    self._summary.unknown += Counter([event.label] * event.is_unknown)
                 case Checkpoint():
                     self._checkpoint = event
                 case _:
@@ -185,6 +190,9 @@ class ItemImport:
         message = imported.message
         if message.get("role") == "tool":
             message = _without_own_tool_result(message)
+        if not _remove_hook_text(message):
+            self._summary.skipped[_HOOK_TEXT] += 1
+            return
         timestamp = parse_timestamp(message.get("timestamp"))
         # Without a timestamp, a message gets the time of the one before it, or the file's modification time.
         batch.latest_timestamp = (
@@ -355,6 +363,22 @@ def _without_own_tool_result(message: dict[str, Any]) -> dict[str, Any]:
         return message
     size = len(content if isinstance(content, str) else str(content))
     return {**message, "content": f"[an answer of memory: {size:,} characters, not imported]"}
+
+
+def _remove_hook_text(message: dict[str, Any]) -> bool:
+    """Remove what our hooks gave to the model from a message; return whether a message remains.
+
+    What the user typed keeps its mentions of our texts.
+    """
+    role, content = message.get("role"), message.get("content")
+    if role == "assistant" or not isinstance(content, str):
+        return True
+    kept = strip_noted_blocks(content)
+    if role != "user" or message.get("is_summary"):
+        kept = without_session_memory(kept)
+    if kept != content:
+        message["content"] = kept.strip()
+    return role == "tool" or kept == content or bool(message["content"])
 
 
 def _merge(before: ImportedConversation, later: ImportedConversation) -> ImportedConversation:

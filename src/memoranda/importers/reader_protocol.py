@@ -142,9 +142,13 @@ class ImportedProposal:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A line without a message, such as bookkeeping of the other program; the summary counts them by label."""
+    """A line without a message, such as bookkeeping of the other program; the summary counts them by label.
+
+    Lines of a kind that the reader does not know (`is_unknown`) are also counted for the doctor.
+    """
 
     label: str
+    is_unknown: bool = False
 
 
 ReadEvent = (

@@ -42,6 +42,8 @@ class ImportSummary:
     states_known: int = 0
     sessions: dict[str, SessionResult] = field(default_factory=dict)
     skipped: Counter[str] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)
+    """Those of the skipped lines whose kind the reader does not know."""
     renamed: dict[str, str] = field(default_factory=dict)
     detached: list[str] = field(default_factory=list)
     conflicts: dict[str, str] = field(default_factory=dict)
@@ -106,6 +108,7 @@ class ImportSummary:
         # The later pass has read these lines again.
         self.skipped.pop(UNFINISHED, None)
         self.skipped += later.skipped
+        self.unknown += later.unknown
         self.renamed |= later.renamed
         self.detached += later.detached
         self.conflicts |= later.conflicts
@@ -142,6 +145,7 @@ class ImportSummary:
             "states": self.states,
             "states_known": self.states_known,
             "set_aside": dict(sorted(self.skipped.items())),
+            "unknown_kinds": dict(sorted(self.unknown.items())),
             "renamed": self.renamed,
             "detached": self.detached,
             "conflicts": self.conflicts,

@@ -1,8 +1,13 @@
-"""Reads the transcripts of Claude Code, one file per session or sub-agent, as versions 1.0 to 2.1 write them.
+"""Reads the transcripts of Claude Code, one file per session or sub-agent, as versions 1.0 to 2.1.328 write them.
 
 The name of a file is the session's id, with which `claude --resume` resumes it. Sub-agents have separate files
 (`agent-<id>.jsonl`, beside the session's or below it) or, in older versions, lines in the session's file that are
 marked as a side chain; either way they become separate sessions, delegated by the session they worked for.
+
+Claude Code writes much in the user's role that no person wrote: reminders, notifications, expanded skills, feedback of
+hooks. A message has the role `user` only if the line says that a person or a caller sent it (`origin`, `promptSource`).
+Lines of older versions do not say so; there, what the structure shows to be the program's is not the user's. All other
+text in the user's role gets the role `system`, and so does what later versions add.
 """
 
 import hashlib
@@ -19,8 +24,8 @@ from memoranda.importers.coding_agents.project_notes import find_notes_of_claude
 from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage, ImportItem, ReadEvent, Skipped
 from memoranda.importers.source_files import Line, find_files, item_at, read_json_lines, read_line_events
 from memoranda.importers.sources import in_directory
-from memoranda.safety.fence import strip_noted_blocks
 from memoranda.support.lazy_dataclass import dataclass
+from memoranda.support.lazy_pattern import compile_later
 
 Entry = dict[str, Any]
 _AGENT_MARK = "-agent-"
@@ -32,10 +37,40 @@ _NO_MODEL = "<synthetic>"
 _FACTS = {"directory": "cwd", "version": "version", "git_branch": "gitBranch", "parent": "sessionId"}
 _MAX_FACT_CHARS = 4096
 _MAX_UNKNOWN_CHARS = 20_000
+# Marks text of the program that stands beside a prompt in one line.
+_ADDED = "added"
 # Only the service that made these can read them.
 _OPAQUE = ("redacted_thinking",)
-# Output that the program writes in the user's role.
-_OUTPUTS = ("<local-command-stdout>", "<local-command-stderr>", "<local-command-caveat>", "<bash-stdout>")
+# Who may send a prompt, by the field `promptSource`.
+_TYPED = ("typed", "queued", "suggestion_accepted", "sdk")
+# Fields of lines in the user's role that the program wrote, whoever started the turn.
+_OF_THE_PROGRAM = (
+    "isMeta", "isCompactSummary", "isSidechain", "isVirtual", "isVisibleInTranscriptOnly", "textNotTyped",
+    "turnCompanion", "toolUseResult", "sourceToolUseID", "sourceToolAssistantUUID",
+)  # fmt: skip
+# What the program wrote around a command that the user typed: `/name arguments` or `! command`.
+_COMMAND = compile_later(r"\s*<(?:command-(?:message|name)|bash-input)>")
+# Text of the program in versions that do not name the sender: from a tag to a closing tag.
+_ELEMENT = compile_later(r"(?s)\s*<[a-zA-Z][\w-]*(?:\s[^>]*)?>.*</[\w-]+>\s*")
+_INTERRUPTED = "[Request interrupted by user"
+# The text of a message; blocks of other kinds are never words of the user.
+_TEXT_BLOCKS = ("text", "image", "document")
+# The texts of the program that are recorded, by subtype; versions 1.0 wrote none.
+_SYSTEM_TEXTS = (
+    None, "informational", "compact_boundary", "local_command", "scheduled_task_fire", "away_summary",
+    "permission_retry", "model_fallback", "model_refusal_fallback", "model_refusal_no_fallback",
+)  # fmt: skip
+# All kinds of lines that version 2.1.328 writes, and those that earlier versions wrote.
+_KINDS = frozenset({
+    "user", "assistant", "system", "attachment", "progress", "summary", "custom-title", "ai-title", "last-prompt",
+    "agent-color", "agent-name", "agent-setting", "api-request", "api-request-blob", "api-request-resumed",
+    "api-request-shape", "artifact-autoreact-ledger", "artifact-comment-monitor", "atis-latch",
+    "attribution-snapshot", "bridge-session", "content-replacement", "continued-in", "cost-state",
+    "data-flow-incomplete", "data-flow-records", "derived-from", "dev-mods", "ended-by-model", "file-history-delta",
+    "file-history-snapshot", "fork-context-ref", "frame-link", "history-suppression", "isolation-latch",
+    "memory-mode", "mode", "observer-ref", "permission-mode", "pr-link", "queue-operation", "relocated", "repl-mode",
+    "resume-head-vouch", "session-owner", "tag", "tools-used", "worktree-state",
+})  # fmt: skip
 # The field of a title, and its rank: a title that the user set is the best.
 _TITLES = {"custom-title": ("customTitle", 3), "ai-title": ("aiTitle", 2), "summary": ("summary", 1)}
 
@@ -83,16 +118,49 @@ class _SessionFacts:
     facts: dict[str, Any] = field(default_factory=dict)
     calls: dict[str, str] = field(default_factory=dict)
     title_rank: int = 0
+    senders: str = ""
+    """The last version of Claude Code that named the sender of a prompt in this file."""
+    prompt: str = ""
+    """The id of the last typed prompt; the program gives the same id to what it writes for that prompt."""
+    command: str = ""
+    """The id of the last line with a typed command."""
 
     @classmethod
     def restore(cls, item: ImportItem) -> "_SessionFacts":
         kept = item.reader_state()
-        return cls(kept.get("facts", {}), kept.get("calls", {}), kept.get("rank", 0))
+        typed = (str(kept.get(name, "")) for name in ("senders", "prompt", "command"))
+        return cls(kept.get("facts", {}), kept.get("calls", {}), kept.get("rank", 0), *typed)
 
     def state(self) -> str:
         while len(self.calls) > _MAX_OPEN_CALLS:
             del self.calls[next(iter(self.calls))]
-        return json.dumps({"facts": self.facts, "calls": self.calls, "rank": self.title_rank})
+        typed = {"senders": self.senders, "prompt": self.prompt, "command": self.command}
+        return json.dumps({"facts": self.facts, "calls": self.calls, "rank": self.title_rank, **typed})
+
+    def names_sender(self, entry: Entry) -> bool:
+        """Whether the version that wrote a line names the senders of prompts, in this line or an earlier one."""
+        version = as_text(entry.get("version"))
+        if "origin" in entry or "promptSource" in entry:
+            self.senders = version
+        return self.senders == version != ""
+
+    def was_typed(self, entry: Entry, texts: Sequence[str]) -> bool:
+        """Whether a person typed the texts of a line in the user's role, or a caller sent them."""
+        if not texts or any(entry.get(name) for name in _OF_THE_PROGRAM):
+            return False
+        is_command = _COMMAND.match(texts[0]) is not None
+        prompt, parent = as_text(entry.get("promptId")), as_text(entry.get("parentUuid"))
+        if self.names_sender(entry) and not (is_command and _sender(entry) == (None, None)):
+            is_typed = _is_sent(*_sender(entry))
+        elif prompt and prompt == self.prompt:
+            is_typed = False
+        else:
+            is_expansion = not prompt and parent == self.command != ""
+            is_element = not is_command and all(map(_ELEMENT.fullmatch, texts))
+            is_typed = not (is_expansion or is_element or texts[0].startswith(_INTERRUPTED))
+        if is_typed:
+            self.prompt, self.command = prompt, as_text(entry.get("uuid")) if is_command else ""
+        return is_typed
 
 
 class _Transcript:
@@ -112,15 +180,23 @@ class _Transcript:
         entry = line.value
         self._recent.append(entry.get("uuid"))
         has_new_title = self._learn(entry)
-        messages = _entry_messages(entry, self._known.calls)
+        messages = _entry_messages(entry, self._known)
         if (messages or has_new_title) and (conversation := self._conversation(entry)):
             yield conversation
         if not messages:
-            yield Skipped(_skipped_label(entry))
+            yield _skipped(entry)
             return
-        name, at = _external_id(line), entry.get("timestamp")
-        for number, message in enumerate(messages):
-            message["external_id"], message["timestamp"] = f"{name}:{number}" if number else name, at
+        name, at, number = _external_id(line), entry.get("timestamp"), 0
+        for message in messages:
+            message["timestamp"] = at
+            if message.pop(_ADDED, False):
+                # The other messages of a line keep the numbers that they always had.
+                message["external_id"] = f"{name}:{_ADDED}{number}"
+            else:
+                message["external_id"], number = f"{name}:{number}" if number else name, number + 1
+            if self._is_agent and message["role"] == "user" and "is_summary" not in message:
+                # Another agent wrote its prompt.
+                message["role"] = "system"
             yield ImportedMessage(message, line.number)
 
     def _learn(self, entry: Entry) -> bool:
@@ -185,59 +261,66 @@ def _title(entry: Entry) -> tuple[str, int] | None:
     return (title, rank) if isinstance(title, str) and title.strip() else None
 
 
-def _entry_messages(entry: Entry, calls: dict[str, str]) -> list[Entry]:
-    """Return the messages of a line; `calls` are the tools that have not returned a result yet."""
+def _entry_messages(entry: Entry, known: _SessionFacts) -> list[Entry]:
+    """Return the messages of a line."""
     kind, message = entry.get("type"), entry.get("message")
-    if isinstance(message, dict) and "content" in message:
-        return _convert_message(entry, message, calls)
-    if kind == "system" and isinstance(entry.get("content"), str) and entry["content"].strip():
-        return [{"role": "system", "content": entry["content"]}]
-    if kind == "attachment" and (prompt := _queued_prompt(entry)):
-        return list(_user_messages(_blocks(prompt), calls))
+    if kind in ("user", "assistant") and isinstance(message, dict) and "content" in message:
+        return _convert_message(entry, message, known)
+    if _is_system_text(entry):
+        return [{"role": "system", "content": entry["content"]}] if entry.get("subtype") in _SYSTEM_TEXTS else []
+    if kind == "attachment" and isinstance(queued := entry.get("attachment"), dict):
+        return _queued_messages(entry, queued, known)
     return []
 
 
-def _convert_message(entry: Entry, message: Entry, calls: dict[str, str]) -> list[dict[str, Any]]:
+def _is_system_text(entry: Entry) -> bool:
+    content = entry.get("content")
+    return entry.get("type") == "system" and isinstance(content, str) and bool(content.strip())
+
+
+def _convert_message(entry: Entry, message: Entry, known: _SessionFacts) -> list[dict[str, Any]]:
     blocks = _blocks(message["content"])
-    if (message.get("role") or entry.get("type")) == "assistant":
+    if entry["type"] == "assistant":
         converted = _assistant_message(blocks)
         if converted is None:
             return []
         for call in converted.get("tool_calls", ()):
-            calls[call["id"]] = call["function"]["name"]
+            known.calls[call["id"]] = call["function"]["name"]
         if isinstance(message.get("stop_reason"), str):
             converted["finish_reason"] = message["stop_reason"]
         return [converted]
-    messages = list(_user_messages(blocks, calls))
-    for converted in messages:
-        if converted["role"] == "user":
-            _mark_injected(entry, converted)
-    return messages
-
-
-def _mark_injected(entry: Entry, message: dict[str, Any]) -> None:
-    """Mark text that the program, not the user, wrote in the user's role."""
     if entry.get("isCompactSummary") is True:
-        message["is_summary"] = True
-    elif entry.get("isMeta") is True or str(message["content"]).lstrip().startswith(_OUTPUTS):
-        message["role"] = "system"
+        return [{"role": "user", "content": _join_texts([*map(_block_text, blocks)]), "is_summary": True}]
+    return _user_messages(entry, blocks, known)
 
 
-def _queued_prompt(entry: Entry) -> Any:
+def _queued_messages(entry: Entry, queued: Entry, known: _SessionFacts) -> list[Entry]:
     """Return what the user typed while the assistant was working; it is recorded nowhere else."""
-    attachment = entry.get("attachment")
-    if isinstance(attachment, dict) and attachment.get("type") == "queued_command":
-        return attachment.get("prompt")
-    return None
+    if queued.get("type") != "queued_command":
+        return []
+    is_prompt = queued.get("commandMode", "prompt") == "prompt"
+    fields = {**queued, "uuid": entry.get("uuid"), "version": entry.get("version"), "isMeta": not is_prompt}
+    return _user_messages(fields | ({"isMeta": True} if queued.get("isMeta") else {}), _blocks(queued.get("prompt")), known)
 
 
-def _skipped_label(entry: Entry) -> str:
+def _sender(entry: Entry) -> tuple[Any, Any]:
+    """Return who sent a line, by its fields `origin` and `promptSource`."""
+    origin = entry.get("origin")
+    return origin.get("kind") if isinstance(origin, dict) else origin, entry.get("promptSource")
+
+
+def _is_sent(origin: Any, source: Any) -> bool:
+    return origin in (None, "human") and (source in _TYPED if source is not None else origin == "human")
+
+
+def _skipped(entry: Entry) -> Skipped:
     """Return the label of a line without messages."""
     kind = str(entry.get("type") or "without type")[:40]
     attachment, subtype = entry.get("attachment"), entry.get("subtype")
     if isinstance(attachment, dict):
         subtype = attachment.get("type")
-    return f"{kind} ({subtype[:40]})" if isinstance(subtype, str) and subtype else kind
+    label = f"{kind} ({subtype[:40]})" if isinstance(subtype, str) and subtype else kind
+    return Skipped(label, is_unknown=kind not in _KINDS or _is_system_text(entry))
 
 
 def _external_id(line: Line) -> str:
@@ -293,25 +376,48 @@ def _assistant_message(blocks: list[Entry]) -> Entry | None:
     return message if message["content"] or len(message) > 2 else None
 
 
-def _user_messages(blocks: list[Entry], tool_names: dict[str, str]) -> Iterator[Entry]:
-    """Yield every tool result as a separate message, and the user's text between them."""
-    text: list[str] = []
-    for block in blocks:
-        if block.get("type") != "tool_result":
-            text.append(_without_recalled_text(_block_text(block)))
-            continue
-        if between := _join_texts(text):
-            yield {"role": "user", "content": between}
-        text = []
-        yield _tool_result(block, tool_names)
-    if between := _join_texts(text):
-        yield {"role": "user", "content": between}
+def _user_messages(entry: Entry, blocks: list[Entry], known: _SessionFacts) -> list[Entry]:
+    """Return every tool result as a separate message, and between them the user's text and that of the program."""
+    own = [number for number, block in enumerate(blocks) if block.get("type") in _TEXT_BLOCKS]
+    if len(own) > 1:
+        # A selection or a reminder is a block beside the prompt.
+        own = [number for number in own if not _ELEMENT.fullmatch(_block_text(blocks[number]))] or own
+    has_result = any(block.get("type") == "tool_result" for block in blocks)
+    if has_result or not known.was_typed(entry, [_block_text(blocks[number]) for number in own]):
+        own = []
+    messages: list[Entry] = []
+    of_user: list[str] = []
+    of_program: list[str] = []
+
+    def flush() -> None:
+        if typed := _join_texts(of_user):
+            messages.append({"role": "user", "content": _as_typed(typed)})
+        if added := _join_texts(of_program):
+            messages.append({"role": "system", "content": added, **({_ADDED: True} if typed else {})})
+        of_user.clear()
+        of_program.clear()
+
+    for number, block in enumerate(blocks):
+        if block.get("type") == "tool_result":
+            flush()
+            messages.append(_tool_result(block, known.calls))
+        else:
+            (of_user if number in own else of_program).append(_block_text(block))
+    flush()
+    return messages
 
 
-def _without_recalled_text(text: str) -> str:
-    """Remove the text that our hook recalled: older versions of Claude Code put it into the user's message."""
-    kept = strip_noted_blocks(text)
-    return text if kept == text else kept.strip()
+def _as_typed(text: str) -> str:
+    """Return a command as the user typed it; any other text stays as it is."""
+    if not _COMMAND.match(text):
+        return text
+    name, arguments, shell = (_inside(text, tag) for tag in ("command-name", "command-args", "bash-input"))
+    return f"! {shell}" if shell else f"{name} {arguments}".strip() or text
+
+
+def _inside(text: str, tag: str) -> str:
+    """Return what is inside the first element with a tag; "" without one."""
+    return text.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0].strip()
 
 
 def _tool_result(block: Entry, tool_names: dict[str, str]) -> Entry:

@@ -4,11 +4,14 @@ On a server a path means something only on its node, so a row of a file also has
 user, for row-level security, and so that the rows move with the user to another store.
 """
 
+import json
 import platform
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from memoranda import __version__
 from memoranda.storage.connection import Connection
 from memoranda.storage.home_database import HomeDatabase
 from memoranda.storage.schema import Column, Forgetting, RowIssue, Schema, ServerTables, Table, is_json_list
@@ -16,6 +19,7 @@ from memoranda.storage.state_meta import read_meta, write_meta
 
 _LONGEST_IMPORT = 86_400.0
 _STORE_ID = "imports.store_id"
+_UNKNOWN_KINDS = "imports.unknown_kinds"
 
 _NUMBER = Column("id", "numbered", "", "Order.")
 _USER = Column("user_id", "text", "NOT NULL", "The user of a gateway; empty for the home's owner.")
@@ -130,6 +134,13 @@ def _check_rows(connection: Connection, _on_server: bool) -> Iterator[RowIssue]:
             _delete_damaged,
             harmless=True,
         )
+    for source, kinds in _unknown_kinds(connection).items():
+        listed = ", ".join(f"{kind} ({number:,})" for kind, number in sorted(kinds.items()))
+        yield RowIssue(
+            "note",
+            f"kinds of lines of {source} that this version does not know and does not record: {listed}",
+            "update Memoranda, and 'memoranda import --rescan' if the new version knows them",
+        )
 
 
 def _damaged_items(connection: Connection) -> list[int]:
@@ -141,6 +152,19 @@ def _delete_damaged(connection: Connection) -> str:
     numbers = _damaged_items(connection)
     connection.executemany("DELETE FROM import_items WHERE id = ?", [(number,) for number in numbers])
     return f"{len(numbers):,} files are read again by the next import"
+
+
+def note_unknown_kinds(connection: Connection, source: str, kinds: Mapping[str, int]) -> None:
+    """Count lines that the reader of a source does not know; the doctor names them until Memoranda is updated."""
+    noted = _unknown_kinds(connection)
+    noted[source] = Counter(noted.get(source, {})) + Counter(kinds)
+    write_meta(connection, _UNKNOWN_KINDS, json.dumps({"version": __version__, "kinds": noted}))
+
+
+def _unknown_kinds(connection: Connection) -> dict[str, Mapping[str, int]]:
+    """The unknown kinds of lines by source, as this version of Memoranda counted them."""
+    noted = json.loads(read_meta(connection, _UNKNOWN_KINDS) or "{}")
+    return noted["kinds"] if noted.get("version") == __version__ else {}
 
 
 _TABLES = (ITEMS, SEEN_SESSIONS, IMPORTS, PARTS, PROPOSALS)

@@ -7,7 +7,7 @@ nothing is added twice and no deleted session returns.
 
 import json
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,13 @@ from typing import Any
 from memoranda.errors import CorruptStoreError
 from memoranda.importers.reader_protocol import Checkpoint, ImportItem
 from memoranda.importers.state.log import ImportLog, ImportPart
-from memoranda.importers.state.schema import assign_to_store, imports_database, node_name, store_of_imports
+from memoranda.importers.state.schema import (
+    assign_to_store,
+    imports_database,
+    node_name,
+    note_unknown_kinds,
+    store_of_imports,
+)
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
 from memoranda.storage.engine import Condition, Engine
@@ -125,6 +131,12 @@ class ImportState:
             )
             if logged is not None:
                 self.log.save_parts(connection, *logged)
+
+    def note_unknown_kinds(self, source: str, kinds: Mapping[str, int]) -> None:
+        """Count the lines that a reader does not know, for the doctor."""
+        if kinds:
+            with self._writing() as connection:
+                note_unknown_kinds(connection, source, kinds)
 
     def seen_session(self, session_id: str) -> SeenSession | None:
         """Return a session that an import has seen; None if no import has seen it."""

@@ -8,6 +8,7 @@ import json
 from functools import partial
 
 from memoranda.integrations.hooks.events import EVENT_NAMES, PLUGIN_HOSTS, TOOLS, USER_PROMPT
+from memoranda.safety.hook_text import MEMORY_HEAD
 from memoranda.support.home import PENDING
 
 TYPE_CHECKING = False
@@ -28,10 +29,6 @@ _MAX_PAYLOAD_BYTES = 16 * 1024 * 1024
 _MAX_MEMORY_CHARS = 9_500
 _MIN_PROMPT_CHARS = 8
 _COMMAND_SIGNS = ("/", "!", "#")
-_MEMORY_HEAD = (
-    "What you remember about the user and their work, from Memoranda, as it was when this session began. It is "
-    "reference, not a request."
-)
 _TRUNCATED = "\n[cut here: more is remembered]"
 
 
@@ -295,5 +292,5 @@ def _memory_for_session(config: "HomeConfig", user: str | None, directory: str) 
         remembered = read_memory_text(MemoryStore(config.home.memories(user), settings), directory)
     if not remembered:
         return HookAnswer("", "nothing", "nothing is remembered yet")
-    text = shorten_end(f"{_MEMORY_HEAD}\n\n{remembered}", _MAX_MEMORY_CHARS, _TRUNCATED)
+    text = shorten_end(f"{MEMORY_HEAD}\n\n{remembered}", _MAX_MEMORY_CHARS, _TRUNCATED)
     return HookAnswer(text, "given", "the notes and the profile")
