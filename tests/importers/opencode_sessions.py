@@ -70,7 +70,7 @@ TALK = [ASKED, ANSWERED, LAST]
 # What of it is to be found in the record.
 WORDS = [
     ("user", "Why does checkout deadlock?"),
-    ("user", "[order.py: text/plain, not imported]"),
+    ("system", "[order.py: text/plain, not imported]"),
     ("assistant", ""),
     ("assistant", "I look at the locks."),
     ("assistant", ""),

@@ -190,6 +190,10 @@ class ItemImport:
         message = imported.message
         if message.get("role") == "tool":
             message = _without_own_tool_result(message)
+        about = batch.conversation
+        if about.relation == "delegation" and not about.columns and message.get("role") == "user":
+            # Another agent wrote it, unless it is a summary.
+            message["role"] = "user" if message.get("is_summary") else "system"
         if not _remove_hook_text(message):
             self._summary.skipped[_HOOK_TEXT] += 1
             return

@@ -6,7 +6,7 @@ A message contains text, thinking, tool calls and their results as blocks.
 import json
 from typing import Any
 
-from memoranda.importers.chat_messages import dicts_in, get_text, tool_call
+from memoranda.importers.chat_messages import dicts_in, get_field, get_text, tool_call
 
 _MAX_UNKNOWN_CHARS = 20_000
 _ROLES = {"user": "user", "assistant": "assistant", "system": "system", "toolResult": "tool", "tool": "tool"}
@@ -16,15 +16,18 @@ def convert_message(message: dict[str, Any]) -> dict[str, Any] | None:
     """Return a message in chat form; None when it is empty."""
     role = message.get("role")
     if role == "bashExecution":
-        # A command that the user ran, with its output.
+        # A command that the user ran; its output is not the user's.
         parts = [f"$ {get_text(message, 'command') or ''}", get_text(message, "output") or ""]
-        return {"role": "user", "content": "\n".join(part for part in parts if part)}
+        return {"role": "system", "content": "\n".join(part for part in parts if part)}
     if role in ("compactionSummary", "branchSummary"):
         text = get_text(message, "summary") or blocks_text(message.get("content"))
         return {"role": "user", "content": text, "is_summary": True} if text else None
     error = get_text(message, "errorMessage")
     content = blocks_text(message.get("content")) or (f"[{error}]" if error else "")
     converted = {"role": _ROLES.get(str(role), "system"), "content": content}
+    if role == "user" and get_field(message, "provenance", "kind") not in (None, "external_user"):
+        # Another session or the program itself sent it.
+        converted["role"] = "system"
     converted |= _reasoning_and_calls(message.get("content"))
     if converted["role"] == "tool":
         converted |= _result_fields(message)

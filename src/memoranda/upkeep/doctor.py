@@ -15,6 +15,7 @@ from memoranda.external.loading.discovery import discover, find_by_name
 from memoranda.home import config
 from memoranda.home.memory_store import CuratedMemories
 from memoranda.home.session_db import SessionDB
+from memoranda.importers.corrections import correct_host_text, may_have_host_text
 from memoranda.memory.curated import health_checks
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.record import health as session_health
@@ -86,6 +87,7 @@ def examine(home: Home, deep: Progress | None = None) -> Iterator[HealthIssue]:
     else:
         yield from issues_until_error(home.state_db, lambda: _check_sessions(home, loaded, deep))
         yield from issues_until_error(home.state_db, lambda: _check_index(home.state_db, deep))
+    yield from issues_until_error(home.root, lambda: _check_imports(home, loaded))
     yield from issues_until_error(home.root, lambda: _check_search_extras(home, loaded))
     yield from issues_until_error(home.root, lambda: _check_external(home, loaded.providers))
     for file in checked_files(home.root, loaded.providers):
@@ -236,6 +238,29 @@ def _check_index(path: Path, deep: Progress | None) -> Iterator[HealthIssue]:
         return
     for issue in issues:
         yield replace(issue, repair=lambda: _rebuild_index(path), harmless=True)
+
+
+def _check_imports(home: Home, loaded: config.Config) -> Iterator[HealthIssue]:
+    """Report sessions in which an earlier version took text of other programs for words of the user."""
+    location = config.record_location(home, loaded)
+    if not loaded.store.url and not home.state_db.exists():
+        return
+
+    def correct() -> str:
+        with SessionDB(location, index_directory=home.root) as db:
+            return correct_host_text(home.root, db)
+
+    try:
+        with SessionDB(location, wait=2.0, index_directory=home.root) as db:
+            is_outdated = may_have_host_text(home.root, db)
+    except StorageError:
+        # The check of the store reports why.
+        return
+    if is_outdated:
+        yield HealthIssue(
+            "warning", home.state_db, "has sessions that an earlier version imported: text that a program wrote may "
+            "be recorded as words of the user", "'memoranda doctor --fix' compares them with the transcripts", correct,
+        )  # fmt: skip
 
 
 def _check_search_extras(home: Home, loaded: config.Config) -> Iterator[HealthIssue]:

@@ -41,7 +41,9 @@ def summary_lines(program: str, summary: ImportSummary, *, done: bool) -> list[s
     if summary.skipped:
         lines.append(dim(f"  skipped: {_skipped_for_people(summary.skipped)}"))
     if summary.unknown:
-        kinds = ", ".join(f"{terminal_line(kind)} ({number:,})" for kind, number in summary.unknown.most_common(_MAX_KINDS))
+        kinds = ", ".join(
+            f"{terminal_line(kind)} ({number:,})" for kind, number in summary.unknown.most_common(_MAX_KINDS)
+        )
         lines.append(f"  kinds that this version does not know, and does not record: {kinds}")
     lines += _exception_lines(summary)
     return lines

@@ -194,9 +194,6 @@ class _Transcript:
                 message["external_id"] = f"{name}:{_ADDED}{number}"
             else:
                 message["external_id"], number = f"{name}:{number}" if number else name, number + 1
-            if self._is_agent and message["role"] == "user" and "is_summary" not in message:
-                # Another agent wrote its prompt.
-                message["role"] = "system"
             yield ImportedMessage(message, line.number)
 
     def _learn(self, entry: Entry) -> bool:
@@ -300,7 +297,9 @@ def _queued_messages(entry: Entry, queued: Entry, known: _SessionFacts) -> list[
         return []
     is_prompt = queued.get("commandMode", "prompt") == "prompt"
     fields = {**queued, "uuid": entry.get("uuid"), "version": entry.get("version"), "isMeta": not is_prompt}
-    return _user_messages(fields | ({"isMeta": True} if queued.get("isMeta") else {}), _blocks(queued.get("prompt")), known)
+    return _user_messages(
+        fields | ({"isMeta": True} if queued.get("isMeta") else {}), _blocks(queued.get("prompt")), known
+    )
 
 
 def _sender(entry: Entry) -> tuple[Any, Any]:

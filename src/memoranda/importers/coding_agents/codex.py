@@ -1,4 +1,4 @@
-"""Reads the rollouts of Codex, one file per session, as versions from April 2025 (0.1) to 0.166 write them.
+"""Reads the rollouts of Codex, one file per session, as versions from April 2025 (0.1) to 0.169 write them.
 
 Today a rollout is a file of JSON lines, `sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`; archived sessions are in
 `archived_sessions/`, and old ones may be compressed (`.jsonl.zst`). In versions such as 0.27 the lines had no envelope,
@@ -53,7 +53,13 @@ from memoranda.importers.sources import in_directory
 from memoranda.importers.zstandard import compressed_lines
 
 Payload = dict[str, Any]
-_ENVELOPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
+_ENVELOPES = (
+    "session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state", "token_usage_record",
+)  # fmt: skip
+# Kinds of lines without a message, in addition to the envelopes.
+_NO_MESSAGES = (*_ENVELOPES, "draft of a summary", "record state")
+# Items of a conversation without a text for the record.
+_NO_TEXT = ("ghost_snapshot", "compaction", "compaction_trigger", "context_compaction", "other")
 _DIRECTORY = re.compile(r"<cwd>([^<\n]+)</cwd>")
 _MAX_OPEN_CALLS = 200
 # Facts that a session row stores in addition to its columns.
@@ -132,14 +138,15 @@ class Rollout:
             elif kind == "turn_context":
                 self._learn({"model": get_text(payload, "model"), "directory": get_text(payload, "cwd")})
             event_type = get_text(payload, "type") if kind == "event_msg" else None
-            yield Skipped(f"{kind} ({event_type[:40]})" if event_type else kind[:40])
+            label = f"{kind} ({event_type[:40]})" if event_type else kind[:40]
+            yield Skipped(label, is_unknown=kind not in _NO_MESSAGES)
 
     def _convert_item(self, payload: Payload, at: Any, number: int | None) -> Iterator[ReadEvent]:
         """Convert one item of the conversation as the model sees it."""
         kind = str(payload.get("type") or "message")
         call_id = as_text(payload.get("call_id") or payload.get("id")) or kind
         if kind == "message":
-            yield self._convert_message(payload, at, number)
+            yield from self._convert_message(payload, at, number)
         elif kind == "reasoning":
             text = content_text(payload.get("summary")) or content_text(payload.get("content"))
             if text:
@@ -158,19 +165,28 @@ class Rollout:
                 (call_id, tool, arguments), self._next_id(kind, call_id, tool, as_text(arguments)), at, number
             )
         else:
-            yield Skipped(f"response_item ({kind[:40]})")
+            yield Skipped(f"response_item ({kind[:40]})", is_unknown=kind not in _NO_TEXT)
 
-    def _convert_message(self, payload: Payload, at: Any, number: int | None) -> ReadEvent:
+    def _convert_message(self, payload: Payload, at: Any, number: int | None) -> Iterator[ReadEvent]:
         role, text = payload.get("role"), content_text(payload.get("content"))
         if role in ("developer", "system"):
-            return Skipped("instructions of the program")
+            yield Skipped("instructions of the program")
+            return
         if role == "user" and is_context(payload, text):
             if found := _DIRECTORY.search(text):
                 self._learn({"directory": found[1].strip()})
-            return Skipped("context given by the program")
+            yield Skipped("context given by the program")
+            return
         if not text or role not in ("user", "assistant"):
-            return Skipped("message without text")
-        return text_message(str(role), text, self._next_id(str(role), text), at, number)
+            yield Skipped("message without text")
+            return
+        # The id is made from the whole text, as it was before parts had authors.
+        name = self._next_id(str(role), text)
+        typed, added = (text, "") if role == "assistant" else _split_by_author(payload)
+        if typed:
+            yield text_message(str(role), typed, name, at, number)
+        if added:
+            yield text_message("system", added, f"{name}:added" if typed else name, at, number)
 
     def _next_id(self, *content: str) -> str:
         """Return the id of the next message: a digest of its content and of everything before it."""
@@ -313,13 +329,32 @@ def _unwrap(output: str) -> Any:
     return {"content": value["output"]} if isinstance(get_field(value, "output"), str) else output
 
 
-def is_context(payload: dict[str, Any], text: str) -> bool:
-    """Whether the program wrote a message in the user's role, by its metadata or by how it starts."""
+def _authors(payload: Payload) -> list[str | None]:
+    """Return who wrote each part of a message, in versions that record it (0.14x and later)."""
     parts = dicts_in(get_field(payload, "internal_chat_message_metadata_passthrough", "content_item_metadata"))
-    authors = [get_text(part, "provenance", "type") for part in parts]
+    return [get_text(part, "provenance", "type") for part in parts]
+
+
+def is_context(payload: Payload, text: str) -> bool:
+    """Whether the program wrote a message in the user's role, by its metadata or by how it starts."""
+    authors = _authors(payload)
     if authors and all(authors):
         return all(author in _PROGRAM_AUTHORS for author in authors)
     return text.lstrip().startswith(_CONTEXT)
+
+
+def _split_by_author(payload: Payload) -> tuple[str, str]:
+    """Return the text that the user typed and the rest; without authors, what begins as the program's is the rest."""
+    content, authors = payload.get("content"), _authors(payload)
+    parts = content if isinstance(content, list) else [content]
+    texts = [content_text([part]) for part in parts]
+    if any(authors):
+        is_typed = [author == "user" for author in authors] + [False] * len(texts)
+    else:
+        is_typed = [not text.lstrip().startswith(_CONTEXT) for text in texts]
+    typed = [text for text, own in zip(texts, is_typed, strict=False) if own]
+    added = [text for text, own in zip(texts, is_typed, strict=False) if not own]
+    return "\n\n".join(filter(str.strip, typed)), "\n\n".join(filter(str.strip, added))
 
 
 def _is_rollout(file: Path) -> bool:

@@ -62,6 +62,7 @@ _CONTEXT = ("<session_context>", "This is the Gemini CLI. We are setting up the 
 _HOOK_CONTEXT = re.compile(r"<hook_context>.*?</hook_context>\s*", re.DOTALL)
 _CONTEXT_ANSWER = "Got it. Thanks for the context!"
 _CHECKPOINT = "checkpoint"
+_NOTICES = ("info", "error", "warning")
 
 
 class GeminiCli:
@@ -183,7 +184,7 @@ def _session_events(file: Path, record: Record, line: int | None) -> Iterator[Re
 def _message_events(record: Record, line: int | None) -> Iterator[ReadEvent]:
     kind, name, at = record.get("type"), str(record["id"]), record.get("timestamp")
     if kind not in ("user", "gemini"):
-        yield Skipped(f"notice of the program ({str(kind)[:40]})")
+        yield Skipped(f"notice of the program ({str(kind)[:40]})", is_unknown=kind not in _NOTICES)
         return
     parts = _parts(record.get("content"))
     text = _text(parts)
@@ -200,9 +201,13 @@ def _message_events(record: Record, line: int | None) -> Iterator[ReadEvent]:
     elif text.lstrip().startswith(_CONTEXT):
         yield Skipped("context given by the program")
         return
-    elif prompt := _without_hook_context(text):
+    elif shown := _without_hook_context(text):
         # The id is made from the whole text, as it was before hook context was recognized.
-        messages.append(text_message("user", prompt, f"{name}:{short_digest(text)}", at, line))
+        own_id = f"{name}:{short_digest(text)}"
+        typed, added = _split_prompt(parts, _text(_parts(record.get("displayContent"))))
+        messages.append(text_message("user", typed or shown, own_id, at, line))
+        if added:
+            messages.append(text_message("system", added, f"{own_id}:added", at, line))
     elif text:
         yield Skipped("context given by hooks")
         return
@@ -210,6 +215,21 @@ def _message_events(record: Record, line: int | None) -> Iterator[ReadEvent]:
     yield from messages
     if not messages:
         yield Skipped("message without text")
+
+
+def _split_prompt(parts: list[Record], displayed: str) -> tuple[str, str]:
+    """Return what the user typed and what the program added: an expanded command, or files that a prompt names.
+
+    The program displays what was typed. Without that, the first text is the prompt; attachments belong to it.
+    """
+    texts = [(part, shown) for part in parts if (shown := _without_hook_context(_text([part])))]
+    first = next((number for number, (part, _) in enumerate(texts) if "text" in part), 0)
+    own = (
+        []
+        if displayed
+        else [shown for number, (part, shown) in enumerate(texts) if number == first or "text" not in part]
+    )
+    return displayed or "\n".join(own), "\n".join(shown for _, shown in texts if shown not in (*own, displayed))
 
 
 def _without_hook_context(text: str) -> str:

@@ -42,6 +42,11 @@ _UNTITLED = ("New session - ", "New Session - ", "Child session - ")
 _ADDED_BY_PROGRAM = ("synthetic", "system")
 Part = dict[str, Any]
 _ENDED = ("completed", "error", "result")
+# Parts without a text, and rows of the program's own events.
+_NO_TEXT = (
+    "step-start", "step-finish", "snapshot", "patch", "agent", "subtask", "retry", "compaction", "source-url",
+    "agent-switched", "model-switched", *_ADDED_BY_PROGRAM,
+)  # fmt: skip
 _UNFINISHED = "still being written"
 SESSION_LABEL = "session "
 _UNREADABLE = "database"
@@ -254,9 +259,10 @@ def _part_events(message: StoredMessage, part: Part, *, ended: bool) -> Iterator
         yield from _tool_events(part, name, at, ended=ended)
     elif kind == "file":
         shown = get_text(part, "filename") or get_text(part, "source", "path") or "file"
-        yield text_message(message.role, f"[{shown}: {as_text(part.get('mime'))}, not imported]", name, at)
+        role = "system" if message.role == "user" else message.role
+        yield text_message(role, f"[{shown}: {as_text(part.get('mime'))}, not imported]", name, at)
     else:
-        yield Skipped(f"part ({str(kind)[:40]})")
+        yield Skipped(f"part ({str(kind)[:40]})", is_unknown=kind not in _NO_TEXT)
 
 
 def _tool_events(part: Part, name: str, at: Any, *, ended: bool) -> Iterator[ReadEvent]:

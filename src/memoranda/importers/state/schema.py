@@ -19,6 +19,7 @@ from memoranda.storage.state_meta import read_meta, write_meta
 
 _LONGEST_IMPORT = 86_400.0
 _STORE_ID = "imports.store_id"
+_USER_MEANS_TYPED = "imports.user_means_typed"
 _UNKNOWN_KINDS = "imports.unknown_kinds"
 
 _NUMBER = Column("id", "numbered", "", "Order.")
@@ -159,6 +160,21 @@ def note_unknown_kinds(connection: Connection, source: str, kinds: Mapping[str, 
     noted = _unknown_kinds(connection)
     noted[source] = Counter(noted.get(source, {})) + Counter(kinds)
     write_meta(connection, _UNKNOWN_KINDS, json.dumps({"version": __version__, "kinds": noted}))
+
+
+def user_means_typed(connection: Connection) -> bool:
+    """Whether all imported messages with the role `user` are what a user typed: earlier versions took other text."""
+    return read_meta(connection, _USER_MEANS_TYPED) is not None or not _has_items(connection)
+
+
+def note_user_means_typed(connection: Connection, *, checked: bool = False) -> None:
+    """Record this of a state without files, or after all sessions were `checked`."""
+    if checked or not _has_items(connection):
+        write_meta(connection, _USER_MEANS_TYPED, "1")
+
+
+def _has_items(connection: Connection) -> bool:
+    return connection.execute("SELECT 1 FROM import_items LIMIT 1").fetchone() is not None
 
 
 def _unknown_kinds(connection: Connection) -> dict[str, Mapping[str, int]]:

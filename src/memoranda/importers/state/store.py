@@ -20,7 +20,9 @@ from memoranda.importers.state.schema import (
     imports_database,
     node_name,
     note_unknown_kinds,
+    note_user_means_typed,
     store_of_imports,
+    user_means_typed,
 )
 from memoranda.safety.redaction import Redactor
 from memoranda.storage.connection import Connection
@@ -111,6 +113,8 @@ class ImportState:
         if checkpoint:
             position = (checkpoint.offset, checkpoint.line, self._redact_state(checkpoint.state))
         sessions = json.dumps(sorted(state.sessions))
+        if not self._read_in_rescan:
+            self.note_user_means_typed()
         self._read_in_rescan.add(self._key(source, item))
         if source in self._items:
             self._items[source][self._key(source, item)] = state
@@ -131,6 +135,30 @@ class ImportState:
             )
             if logged is not None:
                 self.log.save_parts(connection, *logged)
+
+    def user_means_typed(self) -> bool:
+        """Whether the record has no text of other programs as words of the user, as earlier versions imported it."""
+        if not self._is_usable():
+            return True
+        with self._everyone().reading() as connection:
+            return user_means_typed(connection)
+
+    def note_user_means_typed(self, *, checked: bool = False) -> None:
+        """Record that, before the first file, or after all sessions were `checked`."""
+        self._prepare_writing()
+        with self._everyone().writing() as connection:
+            note_user_means_typed(connection, checked=checked)
+
+    def read_files(self) -> list[tuple[str, str, Path, str]]:
+        """Return the user, the source, the path and the part of every file of this machine that was read."""
+        if not self._is_usable():
+            return []
+        with self._everyone().reading() as connection:
+            rows = connection.execute(
+                "SELECT user_id, source, file, what FROM import_items WHERE node IN ('', ?) ORDER BY id",
+                (node_name(),),
+            ).fetchall()
+        return [(user, source, Path(file), part) for user, source, file, part in rows]
 
     def note_unknown_kinds(self, source: str, kinds: Mapping[str, int]) -> None:
         """Count the lines that a reader does not know, for the doctor."""

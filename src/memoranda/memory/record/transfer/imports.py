@@ -16,6 +16,7 @@ from memoranda.memory.record.deletion import delete_row
 from memoranda.memory.record.feed import note_change
 from memoranda.memory.record.message_rows import (
     REDACTED,
+    WRITTEN,
     decode_json,
     dump_json,
     recount,
@@ -36,6 +37,7 @@ _TEXTS = ("source", "model", "system_prompt", "billing_provider", "billing_base_
           "cost_source", "pricing_version")  # fmt: skip
 _AMOUNTS = (*COUNTERS, *COSTS, "rewind_count")
 _LAST_ID = 2**63 - 1
+_ROLE, _CONTENT, _FORMAT, _IS_SUMMARY = map(WRITTEN.index, ("role", "content", "content_format", "is_summary"))
 # The number of a rewind in the other program; those that happen here are counted from 1.
 _REWOUND_ELSEWHERE = 0
 
@@ -121,11 +123,69 @@ class ImportedRows(StorePart):
         self._messages.notify_appended()
         return ids
 
+    def correct_messages(self, session_id: str, messages: Mapping[str, Mapping[str, Any]]) -> dict[int, str]:
+        """Give messages with the role `user` the role and text of a newer reading, by their external ids.
+
+        A message that was redacted here, or from which a text was forgotten, keeps its text. Return what changed: the
+        ids, each with the new role, or "summary" or "text".
+        """
+        session_id = self._stored_name(session_id)
+        encoded = self._messages.encode_all(messages.values())
+        rows = dict(zip(map(self._stored_name, messages), (message.row for message in encoded), strict=True))
+        changed: dict[int, str] = {}
+        with self._changing(session_id) as connection:
+            stored = connection.execute(
+                "SELECT id, external_id, content, content_format, extra FROM messages"
+                " WHERE session_id = ? AND role = 'user' AND is_summary IS NULL AND external_id IS NOT NULL",
+                (session_id,),
+            ).fetchall()
+            known = [(number, rows[name], *others) for number, name, *others in stored if name in rows]
+            with resealed(connection, [number for number, *_ in known]):
+                for number, row, content, content_format, extra in known:
+                    role, text, is_summary = row[_ROLE], row[_CONTENT], row[_IS_SUMMARY]
+                    is_kept = content_format != row[_FORMAT] or MARK in (content or "") or REDACTED in (extra or "")
+                    text = content if is_kept else text
+                    if (role, text, is_summary) != ("user", content, None):
+                        changed[number] = "summary" if is_summary else "text" if role == "user" else role
+                        connection.execute(
+                            "UPDATE messages SET role = ?, content = ?, is_summary = ? WHERE id = ?",
+                            (role, text, is_summary, number),
+                        )
+            _recount_changed(connection, session_id, changed)
+        return changed
+
+    def find_short_names(self, source: str, max_chars: int) -> dict[str, dict[int, str]]:
+        """The external ids of visible messages that are at most so long, by session of a source and message."""
+        found: dict[str, dict[int, str]] = {}
+        for session_id, number, name in self._fetch_all(
+            "SELECT m.session_id, m.id, m.external_id FROM messages m JOIN sessions ON sessions.id = m.session_id"
+            " WHERE sessions.source = ? AND length(m.external_id) <= ? AND (m.active = 1 OR m.compacted = 1)"
+            f" AND {self._in_scope}",
+            (source, max_chars, *self._scope.values),
+        ):
+            found.setdefault(session_id, {})[number] = name
+        return found
+
+    def hide_messages(self, session_id: str, ids: Collection[int]) -> None:
+        """Remove messages from every view, as if their program had rewound them; they stay in the record."""
+        with self._changing(self._stored_name(session_id)) as connection:
+            connection.executemany(
+                "UPDATE messages SET active = 0, compacted = 0, rewound = ? WHERE id = ? AND session_id = ?",
+                [(_REWOUND_ELSEWHERE, number, session_id) for number in ids],
+            )
+            _recount_changed(connection, session_id, ids)
+
     def end_with_last_message(self, session_id: str) -> None:
         """Move the end of an imported session to its last message, after messages were added to it."""
         session_id = self._stored_name(session_id)
         with self._engine.writing() as connection:
             _end_with_last_message(connection, session_id)
+
+
+def _recount_changed(connection: Connection, session_id: str, ids: Collection[int]) -> None:
+    if ids:
+        recount(connection, session_id)
+        note_change(connection, session_id, min(ids))
 
 
 def _end_with_last_message(connection: Connection, session_id: str) -> None:
