@@ -54,7 +54,7 @@ _COMMAND = compile_later(r"\s*<(?:command-(?:message|name)|bash-input)>")
 _ELEMENT = compile_later(r"(?s)\s*<[a-zA-Z][\w-]*(?:\s[^>]*)?>.*</[\w-]+>\s*")
 _INTERRUPTED = "[Request interrupted by user"
 # The text of a message; blocks of other kinds are never words of the user.
-_TEXT_BLOCKS = ("text", "image", "document")
+_TEXT_BLOCKS = ("text", "image")
 # The texts of the program that are recorded, by subtype; versions 1.0 wrote none.
 _SYSTEM_TEXTS = (
     None, "informational", "compact_boundary", "local_command", "scheduled_task_fire", "away_summary",
