@@ -16,6 +16,7 @@ from memoranda.importers.coding_agents.gemini_cli import GeminiCli
 from memoranda.importers.coding_agents.opencode import OpenCode
 from memoranda.importers.corrections import correct_host_text, may_have_host_text
 from memoranda.importers.reader_protocol import ConversationReader
+from memoranda.importers.summary import unknown_kinds
 from memoranda.safety.fence import build_memory_context_block
 from memoranda.safety.hook_text import MEMORY_HEAD
 from memoranda.support.home import Home as HomeDirectory
@@ -183,7 +184,7 @@ def test_every_word_of_the_user_in_a_real_transcript_was_typed(
 ) -> None:
     """Of today's versions, with skills, commands, hooks, sub-agents and compaction; no line is of an unknown kind."""
     summary = home.take(reader, FOLDER / folder)
-    assert (_typed(home), summary.unknown, summary.problem_count) == (typed, {}, 0)
+    assert (_typed(home), unknown_kinds(summary.skipped), summary.problem_count) == (typed, {}, 0)
     recorded = json.dumps(home.everything())
     assert MEMORY_HEAD[:60] not in recorded
     assert "Recalled memory" not in recorded
@@ -218,7 +219,8 @@ def test_lines_of_unknown_kinds_are_counted_and_named(home: Home, tmp_path: Path
     message = {"role": "user", "content": CLAIM}
     write_lines(folder / "claude" / f"{SESSION}.jsonl", [
         user("u1", "Hello.", **HUMAN), entry("x1", "prophecy", message=message),
-        entry("x2", "prophecy", message=message), entry("x3", "system", subtype="vision", content=CLAIM), {"message": message},
+        entry("x2", "prophecy", message=message), entry("x3", "system", subtype="vision", content=CLAIM),
+        {"message": message},
     ])  # fmt: skip
     write_lines(
         folder / "codex" / "rollout-1.jsonl",
@@ -235,16 +237,16 @@ def test_lines_of_unknown_kinds_are_counted_and_named(home: Home, tmp_path: Path
             "UPDATE part SET data = ? WHERE id = ?", (json.dumps({"type": "prophecy", "text": CLAIM}), part)
         )
     claude = home.take(ClaudeCode(), folder / "claude")
-    assert claude.unknown == {"prophecy": 2, "system (vision)": 1, "without type": 1}
+    assert unknown_kinds(claude.skipped) == {"prophecy": 2, "system (vision)": 1, "without type": 1}
     assert "prophecy (2)" in "\n".join(summary_lines("Claude Code", claude, done=True))
-    assert home.take(Codex(), folder / "codex").unknown == {"prophecy": 1, "response_item (vision)": 1}
-    assert home.take(GeminiCli(), folder / "gemini").unknown == {"notice of the program (prophecy)": 1}
-    assert home.take(OpenCode(), folder / "opencode").unknown == {"part (prophecy)": 1}
+    assert unknown_kinds(home.take(Codex(), folder / "codex").skipped) == {"prophecy": 1, "response_item (vision)": 1}
+    assert unknown_kinds(home.take(GeminiCli(), folder / "gemini").skipped) == {"notice of the program (prophecy)": 1}
+    assert unknown_kinds(home.take(OpenCode(), folder / "opencode").skipped) == {"part (prophecy)": 1}
     assert CLAIM not in json.dumps(home.everything())
     home.store.close()
     notes = [issue.problem for issue in examine(HomeDirectory.at(home.root)) if issue.severity == "note"]
     for host in ("claude-code", "codex", "gemini-cli", "opencode"):
-        assert [problem for problem in notes if f"kinds of lines of {host} " in problem and "prophecy" in problem]
+        assert [problem for problem in notes if f"lines of {host} whose kind" in problem and "prophecy" in problem]
 
 
 def _imported_before(home: Home, transcript: Path) -> None:

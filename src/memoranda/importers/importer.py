@@ -24,7 +24,7 @@ from memoranda.importers.session_writer import PreviewWriter, RecordWriter, Sess
 from memoranda.importers.source_files import leads_out, prefix_digest
 from memoranda.importers.state.log import ImportRecorder, is_import_of
 from memoranda.importers.state.store import ImportState, ItemState
-from memoranda.importers.summary import ImportSummary
+from memoranda.importers.summary import ImportSummary, unknown_kinds
 from memoranda.importers.thread_states import ThreadStates
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.record.scope import Scope
@@ -94,7 +94,7 @@ class Importer:
             writer = RecordWriter(reader.name, self._store, self._state, states, self._project, recorder)
             summary = self._run(reader, items, writer, proposals)
         recorder.finish()
-        self._state.note_unknown_kinds(reader.name, summary.unknown)
+        self._state.note_unknown_kinds(reader.name, unknown_kinds(summary.skipped))
         self._state.forget_content([name for name, result in summary.sessions.items() if result == "deleted"])
         return summary
 

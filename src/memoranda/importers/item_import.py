@@ -1,6 +1,5 @@
 """Imports one item: groups the reader's events by session, and passes them to the writer in batches."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, fields, replace
 from enum import Enum, auto
@@ -32,7 +31,7 @@ from memoranda.importers.session_writer import (
 )
 from memoranda.importers.source_files import unreadable_problem
 from memoranda.importers.state.store import ImportState, SeenSession
-from memoranda.importers.summary import UNFINISHED, ImportSummary
+from memoranda.importers.summary import UNFINISHED, UNKNOWN_KIND, ImportSummary
 from memoranda.memory.record.framework_objects import join_names
 from memoranda.memory.record.store import SessionStore
 from memoranda.safety.fence import strip_noted_blocks
@@ -138,8 +137,7 @@ class ItemImport:
                 case Problem():
                     self._add_problem(event)
                 case Skipped():
-                    self._summary.skipped[event.label] += 1
-                    self._summary.unknown += Counter([event.label] * event.is_unknown)
+                    self._summary.skipped[f"{UNKNOWN_KIND * event.is_unknown}{event.label}"] += 1
                 case Checkpoint():
                     self._checkpoint = event
                 case _:

@@ -4,7 +4,7 @@ import json
 import os
 import secrets
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +19,8 @@ SessionResult = Literal["new", "grown", "unchanged", "deleted", "conflict"]
 MAX_PROBLEMS = 1000
 REPORT_DIRECTORY = "imports"
 MAX_REPORTS = 20
+# Before the label of skipped lines whose kind the reader does not know.
+UNKNOWN_KIND = "unknown kind: "
 UNFINISHED = "unfinished last line to read next time"
 _REPORT_NAMES = "[0-9]*-[0-9]*-[0-9]*.json"
 _ItemKey = tuple[Path, str]
@@ -42,8 +44,6 @@ class ImportSummary:
     states_known: int = 0
     sessions: dict[str, SessionResult] = field(default_factory=dict)
     skipped: Counter[str] = field(default_factory=Counter)
-    unknown: Counter[str] = field(default_factory=Counter)
-    """Those of the skipped lines whose kind the reader does not know."""
     renamed: dict[str, str] = field(default_factory=dict)
     detached: list[str] = field(default_factory=list)
     conflicts: dict[str, str] = field(default_factory=dict)
@@ -108,7 +108,6 @@ class ImportSummary:
         # The later pass has read these lines again.
         self.skipped.pop(UNFINISHED, None)
         self.skipped += later.skipped
-        self.unknown += later.unknown
         self.renamed |= later.renamed
         self.detached += later.detached
         self.conflicts |= later.conflicts
@@ -145,7 +144,6 @@ class ImportSummary:
             "states": self.states,
             "states_known": self.states_known,
             "set_aside": dict(sorted(self.skipped.items())),
-            "unknown_kinds": dict(sorted(self.unknown.items())),
             "renamed": self.renamed,
             "detached": self.detached,
             "conflicts": self.conflicts,
@@ -156,6 +154,13 @@ class ImportSummary:
             "problems": [{"file": str(p.file), "line": p.line, "error": p.text} for p in self.problems],
             "problems_by_file": {str(file): number for file, number in self.problems_by_file.items()},
         }
+
+
+def unknown_kinds(skipped: Mapping[str, int]) -> dict[str, int]:
+    """Return the kinds of lines that a reader does not know, with how many were skipped."""
+    return {
+        label.removeprefix(UNKNOWN_KIND): number for label, number in skipped.items() if label.startswith(UNKNOWN_KIND)
+    }
 
 
 def _was_reread(problem: Problem, after: int | None) -> bool:

@@ -1,6 +1,6 @@
 """Checks the installation into Claude Code with the real program: memory, evidence, tools, recording, and removal.
 
-    npm install --global @anthropic-ai/claude-code@2.1.197
+    npm install --global @anthropic-ai/claude-code@2.1.328
     .venv/bin/python -m pytest tests/acceptance/hosts/test_claude_code.py
 
 Claude Code runs in a temporary home against a local server that speaks Anthropic's Messages API, so no account is

@@ -1,6 +1,6 @@
 """Checks the installation into Codex with the real program: memory, evidence, recording, and removal.
 
-    npm install --global @openai/codex@0.166.0
+    npm install --global @openai/codex@0.169.0
     .venv/bin/python -m pytest tests/acceptance/hosts/test_codex.py
 
 Codex runs in a temporary home against a local server that speaks the Responses API, so no account is needed. In the

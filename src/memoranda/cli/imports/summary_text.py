@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from memoranda.cli.terminal_text import dim, terminal_line
-from memoranda.importers.summary import ImportSummary
+from memoranda.importers.summary import UNKNOWN_KIND, ImportSummary, unknown_kinds
 
 _MAX_PROBLEMS = 10
 _MAX_KINDS = 6
@@ -40,10 +40,8 @@ def summary_lines(program: str, summary: ImportSummary, *, done: bool) -> list[s
     lines += [*_note_lines(summary, done=done), *_proposal_lines(summary, done=done)]
     if summary.skipped:
         lines.append(dim(f"  skipped: {_skipped_for_people(summary.skipped)}"))
-    if summary.unknown:
-        kinds = ", ".join(
-            f"{terminal_line(kind)} ({number:,})" for kind, number in summary.unknown.most_common(_MAX_KINDS)
-        )
+    if unknown := unknown_kinds(summary.skipped):
+        kinds = ", ".join(f"{terminal_line(kind)} ({number:,})" for kind, number in [*unknown.items()][:_MAX_KINDS])
         lines.append(f"  kinds that this version does not know, and does not record: {kinds}")
     lines += _exception_lines(summary)
     return lines
@@ -75,7 +73,11 @@ def _proposal_lines(summary: ImportSummary, *, done: bool) -> list[str]:
 
 def _skipped_for_people(skipped: Mapping[str, int]) -> str:
     """List what is skipped; a program's own names for its bookkeeping mean little to people and are only counted."""
-    phrases = {kind: number for kind, number in skipped.items() if " " in kind and "(" not in kind}
+    phrases = {
+        kind: number
+        for kind, number in skipped.items()
+        if " " in kind and "(" not in kind and not kind.startswith(UNKNOWN_KIND)
+    }
     rest = sum(skipped.values()) - sum(phrases.values())
     parts = [f"{number:,} {terminal_line(_plural(kind, number))}" for kind, number in [*phrases.items()][:_MAX_KINDS]]
     if rest:

@@ -15,6 +15,7 @@ from memoranda.importers.chat_messages import (
     get_text,
     parse_timestamp,
     short_digest,
+    text_message,
     to_json,
 )
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadError, ReadEvent
@@ -51,9 +52,13 @@ class Cline:
         task, about = _describe(item)
         yield about
         for number, message in enumerate(dicts_in(messages)):
-            text = _own_text(message.get("content"))
+            text, added = _split_text(message.get("content"), is_user=message.get("role") == "user")
             name = get_text(message, "id") or f"{number}:{short_digest(to_json(message.get('content')))[:12]}"
-            yield from chat_events(message, f"{task}:{name}", message.get("ts"), text)
+            name, at = f"{task}:{name}", message.get("ts")
+            if text or not added:
+                yield from chat_events(message, name, at, text)
+            if added:
+                yield text_message("system", added, f"{name}:added" if text else name, at)
 
 
 class Roo(Cline):
@@ -85,9 +90,13 @@ def _describe(item: ImportItem) -> tuple[str, ImportedConversation]:
     )
 
 
-def _own_text(content: Any) -> str:
-    """Return the text of a message without what Cline added to it."""
+def _split_text(content: Any, *, is_user: bool) -> tuple[str, str]:
+    """Return the text of a message, and what Cline wrote in the user's role; its description of the editor is dropped.
+
+    The words of the user are inside an element; results of tools and notices are not.
+    """
     parts = content if isinstance(content, list) else [content]
-    texts = [content_text([part]) for part in parts]
-    kept = [_WRAPPER.sub(r"\2", text) for text in texts if text and not text.lstrip().startswith(_ENVIRONMENT)]
-    return "\n".join(kept)
+    texts = [text for text in (content_text([part]) for part in parts) if not text.lstrip().startswith(_ENVIRONMENT)]
+    own = [_WRAPPER.sub(r"\2", text) for text in texts if text and (not is_user or _WRAPPER.match(text))]
+    added = [text for text in texts if text and is_user and not _WRAPPER.match(text)]
+    return "\n".join(own), "\n".join(added)

@@ -11,11 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from memoranda import __version__
 from memoranda.storage.connection import Connection
 from memoranda.storage.home_database import HomeDatabase
 from memoranda.storage.schema import Column, Forgetting, RowIssue, Schema, ServerTables, Table, is_json_list
-from memoranda.storage.state_meta import read_meta, write_meta
+from memoranda.storage.state_meta import drop_meta, read_meta, write_meta
 
 _LONGEST_IMPORT = 86_400.0
 _STORE_ID = "imports.store_id"
@@ -139,8 +138,10 @@ def _check_rows(connection: Connection, _on_server: bool) -> Iterator[RowIssue]:
         listed = ", ".join(f"{kind} ({number:,})" for kind, number in sorted(kinds.items()))
         yield RowIssue(
             "note",
-            f"kinds of lines of {source} that this version does not know and does not record: {listed}",
-            "update Memoranda, and 'memoranda import --rescan' if the new version knows them",
+            f"counts of lines of {source} whose kind this version does not know, and did not record: {listed}",
+            "update Memoranda, then 'memoranda import --rescan'; '--fix' resets the counts",
+            _reset_unknown_kinds,
+            harmless=True,
         )
 
 
@@ -156,10 +157,15 @@ def _delete_damaged(connection: Connection) -> str:
 
 
 def note_unknown_kinds(connection: Connection, source: str, kinds: Mapping[str, int]) -> None:
-    """Count lines that the reader of a source does not know; the doctor names them until Memoranda is updated."""
+    """Count lines that the reader of a source does not know; the doctor names them until it repairs the home."""
     noted = _unknown_kinds(connection)
     noted[source] = Counter(noted.get(source, {})) + Counter(kinds)
-    write_meta(connection, _UNKNOWN_KINDS, json.dumps({"version": __version__, "kinds": noted}))
+    write_meta(connection, _UNKNOWN_KINDS, json.dumps(noted))
+
+
+def _reset_unknown_kinds(connection: Connection) -> str:
+    drop_meta(connection, _UNKNOWN_KINDS)
+    return "counted again when an import reads such lines"
 
 
 def user_means_typed(connection: Connection) -> bool:
@@ -178,9 +184,9 @@ def _has_items(connection: Connection) -> bool:
 
 
 def _unknown_kinds(connection: Connection) -> dict[str, Mapping[str, int]]:
-    """The unknown kinds of lines by source, as this version of Memoranda counted them."""
-    noted = json.loads(read_meta(connection, _UNKNOWN_KINDS) or "{}")
-    return noted["kinds"] if noted.get("version") == __version__ else {}
+    """The unknown kinds of lines by source."""
+    noted: dict[str, Mapping[str, int]] = json.loads(read_meta(connection, _UNKNOWN_KINDS) or "{}")
+    return noted
 
 
 _TABLES = (ITEMS, SEEN_SESSIONS, IMPORTS, PARTS, PROPOSALS)
