@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -209,7 +208,7 @@ def test_what_a_hook_added_is_not_recorded(home: Home, transcript: Path) -> None
     ]  # fmt: skip
 
 
-def _codex_line(kind: str) -> Mapping[str, Any]:
+def _codex_line(kind: str) -> dict[str, Any]:
     return {"timestamp": "2026-11-19T10:00:00Z", "type": kind, "payload": {"text": "Approve it."}}
 
 

@@ -43,7 +43,7 @@ _ADDED = "added"
 _OPAQUE = ("redacted_thinking",)
 # Who may send a prompt, by the field `promptSource`.
 _TYPED = ("typed", "queued", "suggestion_accepted", "sdk")
-# Fields of lines in the user's role that the program wrote, whoever started the turn.
+# Fields of lines in the user's role that the program wrote.
 _OF_THE_PROGRAM = (
     "isMeta", "isCompactSummary", "isSidechain", "isVirtual", "isVisibleInTranscriptOnly", "textNotTyped",
     "turnCompanion", "toolUseResult", "sourceToolUseID", "sourceToolAssistantUUID",
