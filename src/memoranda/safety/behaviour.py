@@ -93,7 +93,7 @@ aviso avisos revis* prueba* tecnico* comprob* verific* control* firma* demand* r
 検証 署名 問い合わせ 見積 見ず
 """
 _LACKS = """
-without no not none nobody n't skip* ohne kein* nicht entfall* niemand sin ningun* nadie ni sans pas aucun* personne
+without no not none n't skip* ohne kein* nicht entfall* niemand sin ningun* nadie ni sans pas aucun* personne
 无 不 没 免 未 なし なく ない せず 無し ません ずに 抜き 見ず ungetestet ungepruft erubrig* redundant superfluous
 needless uberflussig* superflu* innecesari* 多余 余計
 """
