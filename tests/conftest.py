@@ -22,13 +22,6 @@ from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.tool import MemoryTool
 from memoranda.storage.sqlite import exclusive_file
 from memoranda.support.origin import Origin
-from tests.cpu_limit import (
-    add_total,
-    pytest_runtest_call,
-    pytest_runtest_logreport,
-    pytest_sessionfinish,
-    show_offenders,
-)
 from tests.examples import draw_no_constants_of_the_sources, examples, use_all_examples
 from tests.fewer_messages import send_fewer_messages
 from tests.file_order import is_everyday, is_in_share, is_slow, pytest_configure_node, release_share, sort_files
@@ -53,9 +46,6 @@ __all__ = [
     "postgres_server",
     "postgres_url",
     "pytest_configure_node",
-    "pytest_runtest_call",
-    "pytest_runtest_logreport",
-    "pytest_sessionfinish",
     "server_url",
     "short_settling",
     "strikes",
@@ -240,13 +230,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:
-    add_total(node)
     release_share(node, error)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Show what the run says besides passed and failed."""
-    show_offenders(terminalreporter)
     for report in terminalreporter.stats.get("rerun", []):
         terminalreporter.section(f"failed and was tried again: {report.nodeid}")
         terminalreporter.write_line(report.longreprtext)

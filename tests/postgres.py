@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from shutil import rmtree
+from shutil import copytree, rmtree
 from tempfile import mkdtemp
 from typing import Any
 from urllib.parse import quote
@@ -109,14 +109,28 @@ def _run(command: list[str]) -> None:
         raise RuntimeError(f"{command[0]} failed: {done.stdout} {done.stderr}")
 
 
+def _can_run(binaries: Path) -> bool:
+    """Say if the user of the server may enter the directory of its programs: a checkout may lie in a private one."""
+    try:
+        _run([str(binaries / "initdb"), "--version"])
+    except (PermissionError, RuntimeError):
+        return False
+    return True
+
+
 def start_server(
     binaries: Path, *, directory: Path | None = None, settings: Mapping[str, str] = FAST_SETTINGS
 ) -> Server:
     """Start a new server, in memory unless a directory is given; the caller stops it."""
     if directory is None:
-        directory = Path(mkdtemp(prefix="pg", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
+        # Not where TMPDIR says: the user of the server may not enter there, and the path of a socket must be short.
+        directory = Path(mkdtemp(prefix="pg", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else "/tmp"))
+    if not _can_run(binaries):
+        # The programs find their libraries and data from where they are, so all of it is copied.
+        binaries = Path(copytree(binaries.parent, directory / "programs")) / binaries.name
     if (user := _system_user()) is not None:
-        os.chown(directory, user, -1)
+        for path in (directory, *directory.rglob("*")):
+            os.chown(path, user, -1, follow_symlinks=False)
     data = directory / "data"
     _run([str(binaries / "initdb"), "-D", str(data), "-A", "trust", "-U", "postgres", "-E", "UTF8", "-N",
           "--locale=C.UTF-8" if sys.platform == "linux" else "--locale=C", "--no-instructions"])  # fmt: skip
@@ -147,7 +161,7 @@ def shared_server(binaries: Path, directory: Path, purpose: str = "") -> Server:
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                 start_new_session=True, check=True, cwd="/",
             )  # fmt: skip
-            state.write_text(json.dumps([str(server.directory), str(binaries)]))
+            state.write_text(json.dumps([str(server.directory), str(server.binaries)]))
         return Server(*json.loads(state.read_text()))
 
 

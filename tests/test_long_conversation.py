@@ -26,7 +26,7 @@ from tests.long_conversation.acknowledgements import digest
 from tests.strikes import Strikes
 from tests.timing import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1000)]
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent
 SEED = 7

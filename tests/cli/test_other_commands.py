@@ -1,6 +1,7 @@
 """doctor, config, secret, demo, and how the command itself behaves."""
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -189,6 +190,7 @@ def test_a_command_loads_only_what_it_needs() -> None:
 @pytest.mark.slow
 def test_output_that_is_not_read_is_not_an_error(tmp_path: Path) -> None:
     """`memoranda … | head` ends quietly."""
-    script = f"{sys.executable} -m memoranda --home {tmp_path} memory list | head -c 1 > /dev/null"
+    listing = shlex.join([sys.executable, "-m", "memoranda", "--home", str(tmp_path), "memory", "list"])
+    script = f"{listing} | head -c 1 > /dev/null"
     result = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
     assert "Traceback" not in result.stderr

@@ -178,7 +178,7 @@ def _typed(home: Path, *keys: str, interrupt: bool = False) -> tuple[int, str]:
 
 def _until_asked(terminal: int) -> str:
     """What is shown until nothing more comes for a short time after a colon."""
-    shown, deadline = "", time.monotonic() + 20
+    shown, deadline = "", time.monotonic() + GIVE_UP
     while time.monotonic() < deadline:
         ready, _, _ = select.select([terminal], [], [], 0.3)
         if ready:

@@ -141,7 +141,7 @@ def test_only_completed_turns_are_told_without_what_was_recalled(tmp_path: Path)
 def test_a_turn_with_a_key_is_queued_once(tmp_path: Path) -> None:
     """However often it is handed over."""
     release = threading.Event()
-    provider = Scripted(sync_turn=lambda *args, **facts: release.wait(5))
+    provider = Scripted(sync_turn=lambda *args, **facts: release.wait(GIVE_UP))
     manager = managed(tmp_path, provider)
     for _ in range(3):
         assert manager.sync_all("q", "a", key="turn 7")

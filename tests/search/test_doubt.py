@@ -9,6 +9,7 @@ from memoranda.home.session_db import SessionDB
 from memoranda.memory.record.scope import Scope
 from memoranda.search.index.postings import Filters
 from memoranda.search.index.search_index import SearchIndex
+from tests.timing import GIVE_UP
 
 
 @pytest.mark.parametrize(("typed", "doubted"), [("nowhere", True), ("weasel", False)])
@@ -22,4 +23,4 @@ def test_the_index_is_checked_when_something_is_not_found(
         db.create_session("s", "cli")
         db.append_message("s", "user", "a weasel")
         db.find(typed, Filters(Scope.everyone()), limit=3)
-        assert checked.wait(10 if doubted else 0.5) == doubted
+        assert checked.wait(GIVE_UP if doubted else 0.5) == doubted

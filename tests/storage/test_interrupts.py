@@ -8,6 +8,7 @@ import pytest
 
 from memoranda.memory.record.store import SessionStore, open_store
 from tests.interrupts import interrupted_at, moments
+from tests.timing import GIVE_UP
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
@@ -49,7 +50,7 @@ def test_an_interrupted_read_blocks_no_other(store: SessionStore) -> None:
     with ThreadPoolExecutor(1) as other:
         for step in range(1, last):
             interrupted_at(step, lambda: store.messages.get_messages("s"))
-            assert len(other.submit(store.messages.get_messages, "s").result(10)) == len(
+            assert len(other.submit(store.messages.get_messages, "s").result(GIVE_UP)) == len(
                 store.messages.get_messages("s")
             )
             other.submit(store.messages.append_message, "s", "assistant", "from another thread").result(10)

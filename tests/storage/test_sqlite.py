@@ -11,7 +11,7 @@ import pytest
 from memoranda.errors import LockTimeoutError, StorageError
 from memoranda.storage.sqlite.database import Connection, Database
 from memoranda.storage.sqlite.engine import SqliteDialect
-from tests.timing import HANG, without_waiting
+from tests.timing import GIVE_UP, HANG, without_waiting
 
 
 @pytest.fixture
@@ -92,11 +92,11 @@ def test_threads_take_turns_and_do_not_wait_for_ever(database: Database) -> None
         with database.writing() as connection:
             _add(connection, "first")
             entered.set()
-            leave.wait(10)
+            leave.wait(GIVE_UP)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    entered.wait(10)
+    entered.wait(GIVE_UP)
     with pytest.raises(LockTimeoutError, match="thread"), database.writing():
         pass
     assert _names(database) == []
@@ -114,7 +114,7 @@ def test_many_readers_at_once_are_no_more_than_needed_afterwards(database: Datab
     def read() -> None:
         with database.reading() as connection:
             connection.execute("SELECT count(*) FROM things").fetchone()
-            barrier.wait(10)
+            barrier.wait(GIVE_UP)
 
     threads = [threading.Thread(target=read) for _ in range(12)]
     for thread in threads:

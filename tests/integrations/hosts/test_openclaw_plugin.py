@@ -63,7 +63,7 @@ class Machine:
 
 def _program(root: Path, script: str) -> str:
     path = root / "memoranda"
-    path.write_text(f'#!/bin/sh\necho "$*" >> {root}/calls\n{script}\n')
+    path.write_text(f'#!/bin/sh\necho "$*" >> "{root}/calls"\n{script}\n')
     path.chmod(0o755)
     return str(path)
 

@@ -64,7 +64,7 @@ def test_a_cancelled_call_is_not_answered(tmp_path: Path) -> None:
 
         def waiting(message: object) -> object:
             if isinstance(message, dict) and message.get("id") == "slow":
-                going_on.wait(10)
+                going_on.wait(GIVE_UP)
             elif isinstance(message, dict) and message.get("method") == "ping":
                 going_on.set()
             return answer(message)

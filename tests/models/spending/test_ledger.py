@@ -110,6 +110,7 @@ def test_looking_leaves_no_trace(tmp_path: Path) -> None:
     assert mode(tmp_path / "home.db") == 0o600
 
 
+@pytest.mark.slow
 def test_an_answer_does_not_wait_for_a_ledger_that_is_locked(tmp_path: Path) -> None:
     """The row is written once the lock is released."""
     ledger = Ledger(tmp_path)

@@ -16,6 +16,7 @@ from memoranda.support.home import Home
 from memoranda.testing.scripted.model import ScriptedModel
 from memoranda.testing.scripted.server import ScriptedServer
 from tests.search.meaning.onnx_files import write_cross_encoder, write_encoder
+from tests.timing import GIVE_UP
 
 _QUESTION = "which garden tool is broken?"
 _TEXTS = {"rake": "The garden rake is a tool that is fine.", "spade": "The garden spade lost its handle today, a pity."}
@@ -64,7 +65,7 @@ def test_a_cross_encoder_has_one_or_two_outputs_and_a_deadline(tmp_path: Path) -
     """A sentence encoder is refused, and so is work that would take too long."""
     encoder = CrossEncoder(write_encoder(tmp_path / "encoder", {"a": [1.0, 0.0, 0.0]}))
     with pytest.raises(EmbedderError, match="no cross-encoder"):
-        encoder.score("a", ["b"], timeout=30.0)
+        encoder.score("a", ["b"], timeout=GIVE_UP)
     slow = CrossEncoder(write_cross_encoder(tmp_path / "model", {"a": 1.0}))
     with pytest.raises(EmbedderError, match="in time"):
         slow.score("a", ["b"], timeout=-1.0)

@@ -19,6 +19,7 @@ from memoranda.external.loading.hermes.modules import hermes_modules
 from memoranda.external.loading.loader import load
 from memoranda.external.loading.setup import read_settings, write_settings
 from tests.external.plugins import add_plugin
+from tests.timing import GIVE_UP
 
 # Each import that a vendor's plugin for Hermes has, at the top of a file or in a function.
 EVERY_IMPORT = """
@@ -226,7 +227,7 @@ def test_coroutines_run_in_an_open_loop_only(offered: dict[str, ModuleType]) -> 
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    assert schedule(answer(), loop).result(10) == 7
+    assert schedule(answer(), loop).result(GIVE_UP) == 7
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
     loop.close()

@@ -1,8 +1,8 @@
 """A program that stands in for `brv`: the same commands, answers with the recorded shapes, on real files.
 
-The double copies this file, with the path of a Python in its first line, and puts `state.json` next to the copy: the
-folder of recorded answers, the fault to show, and whether a model is connected. It imports little, so that it starts
-fast.
+The double makes `brv` a shell script that calls this file with its own path first, and puts `state.json` next to the
+script: the folder of recorded answers, the fault to show, and whether a model is connected. It imports little, so that
+it starts fast.
 """
 
 import json
@@ -11,7 +11,7 @@ import re
 import sys
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+HERE = os.path.dirname(os.path.abspath(sys.argv.pop(1)))
 TREE = os.path.join(os.getcwd(), ".brv", "context-tree")
 HISTORY = os.path.join(HERE, "history.json")
 

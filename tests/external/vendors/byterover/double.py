@@ -1,6 +1,7 @@
 """A double of ByteRover: a real program in `brv`'s place, and the files of the context trees of a home."""
 
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,6 @@ class BrvDouble(VendorDouble):
         self.home = folder
         folder.mkdir(exist_ok=True)
         self._state: dict[str, Any] = {"recorded": str(RECORDED), "fault": None, "model": True, "lose_answer": False}
-        self._source = (Path(__file__).parent / "brv_stand_in.py").read_text("utf-8")
         self.fail(None)
 
     @property
@@ -36,7 +36,9 @@ class BrvDouble(VendorDouble):
         if fault in _PERMANENT:
             self.program.unlink(missing_ok=True)
         else:
-            self.program.write_text(f"#!{sys.executable} -SE\n{self._source}", "utf-8")
+            # Not in the first line itself: the path of the environment may have a space, or be too long for it.
+            words = shlex.join([sys.executable, "-SE", str(Path(__file__).parent / "brv_stand_in.py")])
+            self.program.write_text(f'#!/bin/sh\nexec {words} "$0" "$@"\n', "utf-8")
             self.program.chmod(0o755)
 
     def set(self, **changes: Any) -> None:

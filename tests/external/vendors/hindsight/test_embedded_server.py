@@ -1,6 +1,7 @@
 """`local_embedded`: a session starts a server on this machine if none runs, and no second one."""
 
 import os
+import shlex
 import signal
 import socket
 import sys
@@ -14,8 +15,7 @@ from memoranda.external.vendors.hindsight import embedded_server
 from memoranda.external.vendors.hindsight.vendor import HindsightProvider
 from tests.timing import GIVE_UP, wait_until
 
-_PROGRAM = """#!{python}
-import os, sys, time
+_PROGRAM = """import os, sys, time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 with open({starts!r}, "a") as file:
@@ -53,8 +53,10 @@ def test_two_sessions_start_one_server_which_outlives_them(
     tmp_path: Path, starts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second comes while the first server is still starting, the third when it answers."""
-    program = tmp_path / "hindsight-api"
-    program.write_text(_PROGRAM.format(python=sys.executable, starts=str(starts)))
+    program, source = tmp_path / "hindsight-api", tmp_path / "server.py"
+    source.write_text(_PROGRAM.format(starts=str(starts)))
+    # A shell finds Python: in a first line, its path may have no space.
+    program.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, str(source)])} "$@"\n')
     program.chmod(0o700)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
