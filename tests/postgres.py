@@ -118,6 +118,14 @@ def _can_run(binaries: Path) -> bool:
     return True
 
 
+def _copy_package(binaries: Path, target: Path) -> Path:
+    """Copy the package with the programs and what they find from where they are: their data, and their libraries."""
+    package = binaries.parents[1]
+    for tree in package.parent.glob(f"{package.name}*"):
+        copytree(tree, target / tree.name)
+    return target / binaries.relative_to(package.parent)
+
+
 def start_server(
     binaries: Path, *, directory: Path | None = None, settings: Mapping[str, str] = FAST_SETTINGS
 ) -> Server:
@@ -126,8 +134,7 @@ def start_server(
         # Not where TMPDIR says: the user of the server may not enter there, and the path of a socket must be short.
         directory = Path(mkdtemp(prefix="pg", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else "/tmp"))
     if not _can_run(binaries):
-        # The programs find their libraries and data from where they are, so all of it is copied.
-        binaries = Path(copytree(binaries.parent, directory / "programs")) / binaries.name
+        binaries = _copy_package(binaries, directory / "programs")
     if (user := _system_user()) is not None:
         for path in (directory, *directory.rglob("*")):
             os.chown(path, user, -1, follow_symlinks=False)
