@@ -17,28 +17,21 @@ unexport PYTHONDONTWRITEBYTECODE
 run: $(RUN_READY)
 	@$(BIN)/memoranda demo
 
-# Four or six processes at once, also on two cores: many tests wait, the slow ones for longer.
-# Each loads and runs its share of the files.
-PYTEST := $(BIN)/python -m pytest --dist each --max-worker-restart 4
+# More processes than cores, because many tests wait.
+PYTEST := $(BIN)/python -m pytest --dist worksteal
 
-# The everyday run: no slow tests, few examples per property.
-# Nothing is tried again, so that plugin is left out. SHUFFLE=seed runs the files in a random order.
+# The everyday run: no slow tests, few examples per property, and nothing is tried again.
 test: $(READY)
-	$(PYTEST) -n 4 -m "not slow" -p no:rerunfailures \
-		$(if $(SHUFFLE),--shuffle $(SHUFFLE))
+	$(PYTEST) -n 3 -m "not slow"
 
-# Some files, each in a process of its own, chosen at random by SEED; all of them with FILES=all.
-test-alone: $(READY)
-	$(BIN)/python -m tests.alone $(if $(FILES),--files $(FILES)) $(if $(SEED),--seed $(SEED))
-
-# Everything: crash, concurrency and large-input tests too. A test that fails is tried once more, and both are printed:
-# a busy machine must not hide what the rest says. A process that crashes fails the run.
+# Everything: crash, concurrency and large-input tests too. A test that fails is tried once more and named: a busy
+# machine must not hide what the rest says.
 test-all: $(READY)
-	$(PYTEST) -n 6 --durations=25 --reruns 1
+	$(PYTEST) -n 4 --durations=25 --reruns 1 -rR
 
 # The adapters in their frameworks, and the pages about them; there is no reason to skip one here.
 test-frameworks: $(FRAMEWORKS_READY)
-	$(FRAMEWORKS)/bin/python -m pytest -n 4 --dist loadfile --max-worker-restart 4 --full --reruns 1 -p tests.no_skips \
+	$(FRAMEWORKS)/bin/python -m pytest -n 4 --dist loadfile --full --reruns 1 -p tests.no_skips \
 		tests/integrations/frameworks tests/docs/test_framework_pages.py
 
 # 1,000 kills, 200 power cuts, 400 failing system calls and 500 damaged copies; and with the record on a server, 1,000
@@ -48,7 +41,7 @@ test-frameworks: $(FRAMEWORKS_READY)
 torture: $(READY)
 	$(BIN)/python -m tests.torture
 	$(BIN)/python -m pytest --torture --full
-	$(PYTEST) -n 6 --full --reruns 1
+	$(PYTEST) -n 4 --full --reruns 1 -rR
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.memory.record.store import open_store
-from tests.postgres import Server, newest_binaries, start_server
+from tests.storage.postgres.servers import Server, newest_binaries, start_server
 
 WRITERS = 8
 TEXT = (

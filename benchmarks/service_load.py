@@ -30,7 +30,7 @@ import memoranda
 from benchmarks.server_append import server_cpu
 from memoranda.home import config
 from memoranda.support.home import Home
-from tests.postgres import Server, newest_binaries, start_server
+from tests.storage.postgres.servers import Server, newest_binaries, start_server
 
 _ANSWER = "The importer waits for the lock of the session before it reads the file, so that imports never overlap."
 _SYLLABLES = ("ba", "de", "fi", "go", "ku", "la", "me", "ni", "po", "ru", "sa", "te", "vi", "zo")

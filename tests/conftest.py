@@ -1,31 +1,29 @@
 """Fixtures that every test may use: a throw-away home and a store on it, cut off from the real environment."""
 
-import gc
+import atexit
 import os
 import re
 import signal
 import stat
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from itertools import count
 from pathlib import Path
-from shutil import rmtree
-from tempfile import TemporaryDirectory
+from shutil import disk_usage, rmtree
 from typing import Any
 
 import pytest
-from hypothesis import Phase, find, settings
-from hypothesis.strategies import text
+from hypothesis import settings
 
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.tool import MemoryTool
 from memoranda.storage.sqlite import exclusive_file
 from memoranda.support.origin import Origin
-from tests.examples import draw_no_constants_of_the_sources, examples, use_all_examples
-from tests.fewer_messages import send_fewer_messages
-from tests.file_order import is_everyday, is_in_share, is_slow, pytest_configure_node, release_share, sort_files
-from tests.postgres import (
+from tests.examples import examples, use_all_examples
+from tests.storage.postgres.servers import (
     mark_server_tests_slow,
     oldest_postgres_server,
     ordinary_wait,
@@ -35,9 +33,6 @@ from tests.postgres import (
     server_url,
     short_settling,
 )
-from tests.read_once import read_certificates_and_packages_once
-from tests.strikes import print_strikes, select_strikes, strikes
-from tests.temporary_files import disk_directory, use_memory_for_temporary_files
 
 __all__ = [
     "oldest_postgres_server",
@@ -45,44 +40,80 @@ __all__ = [
     "own_postgres_server",
     "postgres_server",
     "postgres_url",
-    "pytest_configure_node",
     "server_url",
     "short_settling",
-    "strikes",
 ]
 
 # What a session offers to a model by itself.
 OWN_TOOLS = ["memory", "session_search", "skills_list", "skill_view", "skill_manage"]
 _HOMES = ("HOME", "USERPROFILE")
+_MEMORY = "/dev/shm"
+_ENOUGH_BYTES = 1 << 30
 _HOLD_AFTER_REPLACING = exclusive_file._HOLD_AFTER_REPLACING
+_SLOW_FILE = re.compile(r"^pytestmark = \[?pytest\.mark\.slow\b", re.MULTILINE)
 _numbers = count()
+
+
+Strikes = Callable[[int], int]
+"""How often a test strikes, by its full number."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="Let every property try all of its examples.")
-    parser.addoption("--shuffle", type=int, metavar="SEED", help="Run the files in a random order.")
     parser.addoption("--torture", action="store_true", help="Run the tests that strike, each with its full number.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Choose how many examples properties try, and let Ctrl-C interrupt tests however the shell was started."""
-    # What is imported and collected stays to the end: the garbage collector would look through it again and again.
-    gc.disable()
-    use_memory_for_temporary_files()
+    # Tests sync thousands of times: their files lie in memory, if there is enough of it.
+    if "TMPDIR" not in os.environ and os.access(_MEMORY, os.W_OK) and disk_usage(_MEMORY).free > _ENOUGH_BYTES:
+        os.environ["TMPDIR"] = tempfile.tempdir = _MEMORY
     # The second in which a repair waits for other processes; `other_processes_open` restores it.
     exclusive_file._HOLD_AFTER_REPLACING = 0.0
     full = config.getoption("--full")
     if full:
         use_all_examples()
-    else:
-        draw_no_constants_of_the_sources()
     # Every example syncs files to the disk, so a deadline per example would measure the disk. Random examples look for
     # new faults in `make torture`; elsewhere they are the same each time, so that a run says what the code says.
     settings.register_profile("memoranda", deadline=None, max_examples=examples(40), derandomize=not full)
     settings.load_profile("memoranda")
-    read_certificates_and_packages_once()
     # A background job of a non-interactive shell ignores SIGINT, and so would every process that a test starts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """In the everyday run, do not load a file of which all tests are slow: loading all files takes longer than it."""
+    if config.getoption("markexpr") != "not slow" or collection_path.suffix != ".py":
+        return None
+    return True if _SLOW_FILE.search(collection_path.read_text("utf-8")) else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what needs a server, and leave out what only `make torture` runs; its first run, what does not strike."""
+    mark_server_tests_slow(items)
+    kept = items[:]
+    if config.getoption("--torture"):
+        kept = [item for item in kept if "strikes" in getattr(item, "fixturenames", ())]
+    if not config.getoption("--full"):
+        kept = [item for item in kept if item.get_closest_marker("torture") is None]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    items[:] = kept
+
+
+@pytest.fixture(scope="session")
+def strikes(pytestconfig: pytest.Config) -> Strikes:
+    """The number of times that a test strikes: all of its full number in `make torture`, otherwise an eighth."""
+    share = 1 if pytestconfig.getoption("--torture") else 8
+    return lambda full: max(1, full // share)
+
+
+@cache
+def _disk_directory() -> Path:
+    """A directory for tests about the disk itself; deleted when the process ends."""
+    directory = tempfile.mkdtemp(prefix="memoranda-test-", dir="/var/tmp" if os.path.isdir("/var/tmp") else None)
+    atexit.register(rmtree, directory, ignore_errors=True)
+    return Path(directory)
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +123,7 @@ def _own_directory(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
     So it is not made here. One fixture does all that every test needs: each takes a quarter of a millisecond.
     """
     on_disk = request.node.get_closest_marker("disk") is not None
-    base = disk_directory() if on_disk else tmp_path_factory.getbasetemp()
+    base = _disk_directory() if on_disk else tmp_path_factory.getbasetemp()
     name = re.sub(r"\W", "_", request.node.name)[:30]
     path = base / f"{name}{next(_numbers)}"
     before = {name: value for name, value in os.environ.items() if name in _HOMES or name.startswith("MEMORANDA_")}
@@ -195,7 +226,7 @@ def mode(path: Path) -> int:
 @contextmanager
 def unprivileged() -> Iterator[Path]:
     """A private directory, entered as a user whom file permissions bind (root ignores them)."""
-    with TemporaryDirectory(prefix="memoranda-test-") as name:
+    with tempfile.TemporaryDirectory(prefix="memoranda-test-") as name:
         if os.geteuid() != 0:
             yield Path(name)
             return
@@ -205,45 +236,3 @@ def unprivileged() -> Iterator[Path]:
             yield Path(name)
         finally:
             os.seteuid(0)
-
-
-def pytest_sessionstart(session: pytest.Session) -> None:
-    send_fewer_messages(session.config.pluginmanager)
-
-
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Load no file whose tests this process does not run: one of slow tests in the everyday run, or another's share."""
-    if collection_path.suffix != ".py":
-        return None
-    if is_everyday(config) and is_slow(collection_path.read_text("utf-8")):
-        return True
-    return not is_in_share(collection_path, config) or None
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Choose which of the collected tests run, and in which order."""
-    mark_server_tests_slow(items)
-    sort_files(config, items)
-    select_strikes(config, items)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any, error: object) -> None:
-    release_share(node, error)
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show what the run says besides passed and failed."""
-    for report in terminalreporter.stats.get("rerun", []):
-        terminalreporter.section(f"failed and was tried again: {report.nodeid}")
-        terminalreporter.write_line(report.longreprtext)
-    print_strikes(terminalreporter)
-
-
-def pytest_collection_finish() -> None:
-    """Keep the garbage collector out of what was imported and collected, from now on too."""
-    gc.freeze()
-    gc.enable()
-    # Hypothesis reads its table of characters when it first needs one: not in a test whose time is measured.
-    find(text(), lambda _: True, settings=settings(max_examples=1, phases=[Phase.generate], database=None))

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.cases import cases
-
 # `make lint` runs them, too: they parse all sources, which takes as long as a hundred other tests.
 pytestmark = pytest.mark.slow
 
@@ -251,15 +249,15 @@ def test_only_the_configuration_reads_the_environment() -> None:
     assert readers == ["environment.py"]
 
 
-@cases("path", TESTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_test_says_in_a_sentence_what_is_true(path: Path) -> None:
+def test_every_test_says_in_a_sentence_what_is_true() -> None:
     """A docstring per test and per test module."""
-    assert _docstring(path)
-    assert [
-        function.name
-        for function in _functions(path)
-        if function.name.startswith("test_") and not ast.get_docstring(function)
-    ] == []
+    for path in TESTS:
+        assert _docstring(path)
+        assert [
+            function.name
+            for function in _functions(path)
+            if function.name.startswith("test_") and not ast.get_docstring(function)
+        ] == []
 
 
 def test_every_module_says_what_it_is_for() -> None:

@@ -17,6 +17,8 @@ from memoranda.models.model import Reply
 from memoranda.testing.scripted.model import ScriptedModel
 from tests.agent.rooms import Room, calling
 
+pytestmark = pytest.mark.slow
+
 TASK = json.dumps({"task": "Count the tests.", "context": "They are in tests/."})
 
 

@@ -19,7 +19,7 @@ from memoranda.testing.scripted.server import ScriptedServer
 from memoranda.testing.scripted.steps import Cut, Refuse, Script, Step
 from tests.agent.rooms import Room
 
-pytestmark = pytest.mark.usefixtures("model_sdks")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("model_sdks")]
 
 Client = Callable[[ScriptedServer], ChatModel]
 SAVE = '{"target": "memory", "action": "add", "content": "CI runs on Debian 12."}'

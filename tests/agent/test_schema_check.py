@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from memoranda.agent.tool_dispatch import describe_problems, execute_call
 from memoranda.models.model import ToolCall
 from memoranda.support.tool import Tool
-from tests.cases import cases
 
 ORDER: dict[str, Any] = {
     "type": "object",
@@ -30,9 +29,9 @@ ORDER: dict[str, Any] = {
 }
 
 
-@cases(
-    ("arguments", "problem"),
-    [
+def test_a_wrong_field_is_named_with_what_it_must_be() -> None:
+    """Arguments that fit are accepted."""
+    rows: list[tuple[dict[str, Any], str]] = [
         ({"item": "rye"}, ""),
         ({"item": "rye", "count": 3.0, "size": "small", "tags": ["a"], "note": None, "price": None}, ""),
         ({"item": "rye", "to": {"street": "Elm", "floor": 2}, "kind": "bread"}, ""),
@@ -53,11 +52,9 @@ ORDER: dict[str, Any] = {
         ({"item": "rye", "price": "free"}, "'price' must be a number or null, not 'free'."),
         ({"item": "rye", "kind": "cake"}, "'kind' must be 'bread', not 'cake'."),
         ({"itme": "rye"}, "'item' is missing. There is no argument 'itme'. Did you mean 'item'?"),
-    ],
-)
-def test_a_wrong_field_is_named_with_what_it_must_be(arguments: dict[str, Any], problem: str) -> None:
-    """Arguments that fit are accepted."""
-    assert describe_problems(arguments, ORDER) == problem
+    ]
+    for arguments, problem in rows:
+        assert describe_problems(arguments, ORDER) == problem
 
 
 _JSON = st.recursive(

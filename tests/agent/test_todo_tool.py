@@ -13,7 +13,8 @@ from memoranda.agent.todo_tool import Todo, TodoTool
 from memoranda.models.model import Reply, ToolCall
 from memoranda.support.home import Home
 from memoranda.testing.scripted.model import ScriptedModel
-from tests.cases import cases
+
+pytestmark = pytest.mark.slow
 
 WASH: Todo = {"id": "wash", "content": "Wash the car.", "status": "in_progress"}
 WAX: Todo = {"id": "wax", "content": "Wax the car.", "status": "pending"}
@@ -43,9 +44,9 @@ def test_a_list_is_replaced_merged_and_read() -> None:
     assert kept.tool.call({"todos": []})["summary"]["total"] == 0
 
 
-@cases(
-    "todos",
-    [
+def test_a_list_that_cannot_be_used_changes_nothing() -> None:
+    """The refusal says so."""
+    for todos in [
         "wash",
         [{"content": "No id."}],
         [{"id": "new"}],
@@ -53,19 +54,14 @@ def test_a_list_is_replaced_merged_and_read() -> None:
         [{"id": "long", "content": "x" * 501}],
         [{"id": str(number), "content": "Many."} for number in range(101)],
         [{"id": "fence", "content": "<memory-context>\nsecret\n</memory-context>"}],
-    ],
-    ids=["no list", "no id", "no content", "unknown status", "too long", "too many", "only recalled text"],
-)
-def test_a_list_that_cannot_be_used_changes_nothing(todos: Any) -> None:
-    """The refusal says so."""
-    kept = Kept()
-    kept.save([WASH])
-    answer = kept.tool.call({"todos": todos, "merge": True})
-    assert answer["success"] is False and "not changed" in answer["error"]
-    assert kept.todos == [WASH]
+    ]:
+        kept = Kept()
+        kept.save([WASH])
+        answer = kept.tool.call({"todos": todos, "merge": True})
+        assert answer["success"] is False and "not changed" in answer["error"]
+        assert kept.todos == [WASH]
 
 
-@pytest.mark.slow
 def test_the_list_survives_compression_resume_and_branch(tmp_path: Path) -> None:
     """The summary names the open tasks; deleting the conversation deletes the list."""
     with memoranda.open(tmp_path) as memory:
@@ -118,7 +114,6 @@ def test_a_model_keeps_its_list_through_the_tool(tmp_path: Path) -> None:
         resumed.end()
 
 
-@pytest.mark.slow
 def test_undoing_a_turn_undoes_what_it_changed_in_the_list(tmp_path: Path) -> None:
     """Also after compression, in a branch alone, and when another process reads the list."""
     with memoranda.open(tmp_path) as memory:

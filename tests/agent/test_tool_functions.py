@@ -9,7 +9,8 @@ import pytest
 
 import memoranda
 from memoranda import Tool, tool
-from tests.cases import cases
+
+pytestmark = pytest.mark.slow
 
 
 class Colour(enum.Enum):
@@ -81,7 +82,9 @@ def test_the_function_is_called_with_values_of_its_types() -> None:
     assert isinstance(answer["count"], int)
 
 
-@cases("arguments", [None, [], {}, {"item": 1}, {"item": "rye", "cuont": 2}, {"item": "x", "colour": 1}])
+@pytest.mark.parametrize(
+    "arguments", [None, [], {}, {"item": 1}, {"item": "rye", "cuont": 2}, {"item": "x", "colour": 1}]
+)
 def test_wrong_arguments_are_answered_and_nothing_is_called(arguments: Any) -> None:
     """A tool never raises."""
     answer = order.call(arguments)
@@ -143,7 +146,7 @@ def _file(x: bytes) -> None:
     """It takes bytes."""
 
 
-@cases(
+@pytest.mark.parametrize(
     ("function", "problem"),
     [
         (_no_docstring, "needs a docstring"),

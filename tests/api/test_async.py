@@ -25,6 +25,8 @@ from memoranda.models.model import Reply, ToolCall
 from memoranda.testing.scripted.model import ScriptedModel
 from tests.timing import GIVE_UP, without_waiting
 
+pytestmark = pytest.mark.slow
+
 _ID = "s1"
 _BEATS = 50
 _R = TypeVar("_R")
@@ -115,7 +117,6 @@ def test_four_tasks_on_one_session_give_four_true_answers(tmp_path: Path) -> Non
     run(main())
 
 
-@pytest.mark.slow
 def test_four_processes_on_one_session_give_four_true_answers(tmp_path: Path) -> None:
     """The same is true between processes."""
     processes = [
@@ -231,7 +232,6 @@ def test_the_loop_runs_while_a_model_a_tool_and_a_summary_take_their_time(tmp_pa
     run(main())
 
 
-@pytest.mark.slow
 def test_no_file_is_read_or_written_in_the_thread_of_the_loop(tmp_path: Path) -> None:
     """Opening, a session with its prompt, turns, tools and search: the store and the files are used in threads."""
     found: set[str] = set()

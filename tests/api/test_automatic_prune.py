@@ -15,6 +15,8 @@ from memoranda.api.maintenance import prune_if_due, prune_in_background
 from memoranda.memory.record.settings import RetentionSettings
 from tests.timing import GIVE_UP, wait_until
 
+pytestmark = pytest.mark.slow
+
 ON = RetentionSettings(auto_prune=True, retention_days=30)
 DAY = 86_400.0
 # The command, without the pause before the first deletion.
@@ -84,7 +86,6 @@ def test_a_failure_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     assert "could not be pruned" in caplog.text
 
 
-@pytest.mark.slow
 def test_the_mcp_server_prunes(state_db: Path) -> None:
     """It logs what it deleted, and answers as before."""
     home = state_db.parent

@@ -11,6 +11,8 @@ import memoranda
 from memoranda.errors import HomeError, SessionError
 from tests.conftest import unprivileged
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Iterator[Any]:

@@ -3,11 +3,15 @@
 import threading
 from pathlib import Path
 
+import pytest
+
 import memoranda
 from memoranda.api.maintenance import remove_expired_items
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import open_store
 from tests.timing import wait_until
+
+pytestmark = pytest.mark.slow
 
 
 def _remove_once(location: Path | str) -> None:

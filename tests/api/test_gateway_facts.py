@@ -10,6 +10,8 @@ import memoranda
 from memoranda.errors import SessionError
 from tests.external.diary import diary_home
 
+pytestmark = pytest.mark.slow
+
 # Writes down the facts of every start.
 KEEP_FACTS = "facts.pop('secrets'); (Path(facts['hermes_home']) / 'facts.json').write_text(json.dumps(facts))"
 
@@ -40,7 +42,6 @@ def test_the_provider_receives_all_fourteen_facts(tmp_path: Path) -> None:
     assert _facts(home) == {**given, **expected}
 
 
-@pytest.mark.slow
 def test_without_a_gateway_the_facts_are_those_of_the_session(tmp_path: Path) -> None:
     """Unknown ones are left out; a resumed session passes its title, a branch its parent."""
     home = diary_home(tmp_path, KEEP_FACTS)
@@ -58,7 +59,6 @@ def test_without_a_gateway_the_facts_are_those_of_the_session(tmp_path: Path) ->
     assert _facts(home)["chat_id"] == "5"
 
 
-@pytest.mark.slow
 def test_the_facts_of_a_conversation_are_stored_with_it(tmp_path: Path) -> None:
     """A process that resumes it without them passes them to the provider; newer ones replace those that are stored."""
     home = diary_home(tmp_path, KEEP_FACTS)

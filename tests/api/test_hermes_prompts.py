@@ -12,6 +12,8 @@ from tests.memory.record.conftest import ask
 from tests.memory.record.test_shared_prompts import change
 from tests.timing import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 def missing(path: Path) -> int:
     return int(ask(path, "SELECT count(*) AS n FROM sessions WHERE system_prompt IS NULL")[0]["n"])

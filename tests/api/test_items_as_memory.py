@@ -12,6 +12,8 @@ from memoranda.integrations.frameworks.prompt_recall import recall
 from memoranda.integrations.hooks.answers import answer_event, read_payload
 from memoranda.integrations.hooks.home_config import HomeConfig
 
+pytestmark = pytest.mark.slow
+
 _FACT = "The invoice archive of Globex is on the server heron."
 _ASKED = "Where is the invoice archive of Globex?"
 _UNRELATED = [
@@ -80,7 +82,6 @@ def test_many_long_items_leave_room_for_conversations(tmp_path: Path) -> None:
         assert len(json.dumps(answer["items"])) < memory.config.recall.answer_chars / 2
 
 
-@pytest.mark.slow
 def test_a_prompt_that_needs_an_item_gets_it_and_no_other_does(tmp_path: Path) -> None:
     """In hosts and in frameworks, under the floor of conversations."""
 
@@ -97,7 +98,6 @@ def test_a_prompt_that_needs_an_item_gets_it_and_no_other_does(tmp_path: Path) -
         assert [prompt for prompt in _UNRELATED if "heron" in ask(prompt)[0]] == []
 
 
-@pytest.mark.slow
 def test_items_are_found_by_meaning_with_the_semantic_extra(tmp_path: Path) -> None:
     """The question of mem0's quick start shares no word with its answer."""
     pytest.importorskip("wordllama")

@@ -13,7 +13,6 @@ from memoranda.integrations.hooks.log import HookLog
 from memoranda.integrations.hooks.user_words import heard_words
 from memoranda.integrations.tool_host import ToolHost
 from memoranda.safety import scan
-from tests.cases import cases
 from tests.search.past import tell
 
 # The scanner passes all of them: they look like notes.
@@ -72,7 +71,7 @@ def test_the_scanner_passes_the_attacks() -> None:
 
 
 @pytest.mark.slow
-@cases("attack", ATTACKS)
+@pytest.mark.parametrize("attack", ATTACKS)
 def test_what_a_page_orders_waits(tmp_path: Path, attack: str) -> None:
     """In any language, as a memory and as a skill; nothing is saved."""
     with memoranda.open(tmp_path) as memory, memory.session() as session, session.turn("Read that page.") as turn:
@@ -87,7 +86,7 @@ def test_what_a_page_orders_waits(tmp_path: Path, attack: str) -> None:
 
 
 @pytest.mark.slow
-@cases("attack", ATTACKS[::4])
+@pytest.mark.parametrize("attack", ATTACKS[::4])
 def test_what_a_past_conversation_orders_waits_although_no_result_is_recorded(tmp_path: Path, attack: str) -> None:
     """A program may call `session_search` and record only its answers."""
     with memoranda.open(tmp_path) as memory:
@@ -104,7 +103,7 @@ def test_what_a_past_conversation_orders_waits_although_no_result_is_recorded(tm
 
 
 @pytest.mark.slow
-@cases("attack", ATTACKS)
+@pytest.mark.parametrize("attack", ATTACKS)
 def test_what_a_host_without_words_of_its_user_orders_waits(tmp_path: Path, attack: str) -> None:
     """Over MCP, through `remember` and `memory`."""
     with memoranda.open(tmp_path) as memory:
@@ -173,7 +172,7 @@ def test_a_host_saves_no_order_of_a_page_because_its_hooks_heard_a_prompt(tmp_pa
 
 
 @pytest.mark.slow
-@cases("said", EVERYDAY)
+@pytest.mark.parametrize("said", EVERYDAY)
 def test_what_the_user_said_never_waits(tmp_path: Path, said: tuple[str, str]) -> None:
     """In a turn that reads nothing, and in one that has read a page."""
     words, entry = said

@@ -20,6 +20,8 @@ from tests.importers.claude_code_lines import assistant, text, user
 from tests.importers.import_home import write_lines
 from tests.integrations.mcp.hosts import ask, server_for
 
+pytestmark = pytest.mark.slow
+
 # In the form of an issuer, put together here so that no scanner takes this file for a leak.
 MARK = "ghp" + "_"
 SESSION, SOURCE, PARENT, DIRECTORY, PLATFORM = (
@@ -39,7 +41,6 @@ def _leaks(home: Path) -> list[str]:
     )
 
 
-@pytest.mark.slow
 def test_a_session_with_a_credential_as_its_id(tmp_path: Path) -> None:
     """Its turns, its memories, its deliveries, its review and its costs; it is resumed and found by the same id."""
     home, directory = diary_home(tmp_path / "home"), tmp_path / DIRECTORY

@@ -15,6 +15,8 @@ from memoranda.memory.curated.settings import project_target
 from memoranda.support.home import Home
 from memoranda.support.origin import PERSON, Origin
 
+pytestmark = pytest.mark.slow
+
 _NOTE = "The invoice archive of Globex is on the server heron."
 
 
@@ -156,7 +158,6 @@ def test_with_make_room_a_move_and_an_approval_make_room_too(tmp_path: Path) -> 
         assert len(memory.curated.notes.all()) == 1
 
 
-@pytest.mark.slow
 def test_forgetting_a_text_reaches_notes_and_the_memory_of_a_project(memory: memoranda.Memory) -> None:
     """Also what the journal says about a move; nothing of it is left in the home."""
     project = "project:github.com/acme/heron"
@@ -170,7 +171,6 @@ def test_forgetting_a_text_reaches_notes_and_the_memory_of_a_project(memory: mem
     assert [note.text for note in memory.curated.notes.all() if "Globex" in note.text] == []
 
 
-@pytest.mark.slow
 def test_notes_and_project_memory_are_in_tables_too(
     tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

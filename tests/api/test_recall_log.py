@@ -15,6 +15,8 @@ from memoranda.support.home import Home
 from tests.external.plugins import add_plugin, plain
 from tests.timing import GIVE_UP
 
+pytestmark = pytest.mark.slow
+
 QUESTION = "How did we fix the deadlock in the heron queue?"
 ANSWER = "We took the lock before reading the heron queue; the deadlock is gone."
 
@@ -47,7 +49,6 @@ def test_a_turn_logs_what_was_recalled_into_its_prompt(tmp_path: Path) -> None:
     assert call["text"] == "oracle> The zebra is called Otto."
 
 
-@pytest.mark.slow
 def test_a_turn_logs_why_nothing_was_recalled(tmp_path: Path) -> None:
     """A provider that knows nothing, one that fails, and one that is too slow are told apart."""
     source = (
@@ -111,7 +112,6 @@ def test_the_prompt_of_a_framework_is_logged(tmp_path: Path) -> None:
     assert "fewer than 8 characters" in short["reason"]
 
 
-@pytest.mark.slow
 def test_deleting_a_conversation_erases_its_recalls(tmp_path: Path) -> None:
     """Those of our own agent and those of hooks; recalls of other conversations stay."""
     with memoranda.open(tmp_path) as memory:
@@ -129,7 +129,6 @@ def test_deleting_a_conversation_erases_its_recalls(tmp_path: Path) -> None:
     assert [call["session_id"] for call in read_calls(hook_calls_path(tmp_path))] == ["0b"]
 
 
-@pytest.mark.slow
 def test_a_forgotten_user_leaves_no_recalls(tmp_path: Path) -> None:
     """The user's own file is removed, and the user's calls of hooks are erased; others keep theirs."""
     for user in ("ana", "bo"):

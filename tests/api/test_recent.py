@@ -12,6 +12,8 @@ import pytest
 import memoranda
 from memoranda.errors import SessionError
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:

@@ -18,7 +18,7 @@ from memoranda.testing.scripted.server import ScriptedServer
 from memoranda.testing.scripted.steps import Refuse
 from tests.cli.terminal import Terminal
 
-pytestmark = pytest.mark.usefixtures("model_sdks")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("model_sdks")]
 
 SUMMARY = "They chose the blue zebra on Monday."
 
@@ -177,7 +177,6 @@ def test_a_model_that_declines_leaves_the_messages(home: Path) -> None:
         assert _has_messages(search.call({"query": "zebra"}), "The model refused")
 
 
-@pytest.mark.slow
 def test_a_model_with_a_small_window_reads_the_part_with_the_matches(home: Path) -> None:
     """The request fits its window, with the question and the match in it."""
     _set(home, "search.summarize", "true")

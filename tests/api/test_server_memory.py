@@ -13,6 +13,8 @@ from memoranda.memory.curated.person_changes import edit_file, empty_file
 from memoranda.support.home import Home
 from memoranda.support.origin import PERSON, Origin
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def nodes(tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:

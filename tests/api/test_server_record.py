@@ -12,6 +12,8 @@ from memoranda.home.config import load, record_location
 from memoranda.support.home import Home
 from tests.timing import without_waiting
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.smoke
 def test_two_homes_with_one_server_share_a_record(
@@ -38,7 +40,6 @@ def test_the_setting_names_the_server_and_the_secrets_its_password(tmp_path: Pat
     assert record_location(home, load(home)) == "postgresql://memo:p%40ss%2Fword@db.example/memory"
 
 
-@pytest.mark.slow
 def test_no_command_shows_a_password(tmp_path: Path) -> None:
     """Lists and errors show the address without it."""
     home = Home.at(tmp_path)
@@ -71,7 +72,6 @@ def test_a_missing_database_is_named(postgres_url: str) -> None:
         memoranda.SessionDB(postgres_url.replace("/postgres?", "/nothing?"))
 
 
-@pytest.mark.slow
 def test_a_home_without_a_server_loads_no_driver(tmp_path: Path) -> None:
     """psycopg is an extra, and loading it takes longer than most commands."""
     script = f"""

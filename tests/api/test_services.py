@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from memoranda.api.memory import open_memory
 from memoranda.api.services import new_session_id
 from tests.external.diary import diary_home
+
+pytestmark = pytest.mark.slow
 
 
 def test_asking_for_the_record_does_not_create_it(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from memoranda.agent.compression.trigger import ContextEngine
 from memoranda.errors import SessionError
 from tests.external.diary import DIARY, diary_home, told
 
+pytestmark = pytest.mark.slow
+
 # Also writes down starts, the reset flag and the numbers of turns.
 WATCHFUL = DIARY.replace(
     'self.note("switch", new_session_id, parent_session_id, reason)',
@@ -75,7 +77,6 @@ def test_a_reset_switches_the_provider_to_a_new_conversation(tmp_path: Path) -> 
     ]
 
 
-@pytest.mark.slow
 def test_a_switch_resumes_another_conversation(tmp_path: Path) -> None:
     """Without reset; its prompt and its turns are those it had, and a late message resumes the one before."""
     home = _watchful_home(tmp_path)
@@ -113,7 +114,6 @@ def test_a_title_in_use_leaves_the_conversation_as_it_is(tmp_path: Path) -> None
     assert [line for line in told(home) if line[0] == "switch"] == []
 
 
-@pytest.mark.slow
 def test_the_turn_number_continues_after_compression_and_resume(tmp_path: Path) -> None:
     """The provider counts the turns of the conversation, not those of a process or of a session."""
     home = _watchful_home(tmp_path)
@@ -129,7 +129,6 @@ def test_the_turn_number_continues_after_compression_and_resume(tmp_path: Path) 
     assert [line[1] for line in told(home) if line[0] == "number"] == [*range(1, 15)]
 
 
-@pytest.mark.slow
 def test_the_context_engine_learns_why_a_session_starts(tmp_path: Path) -> None:
     """Start, resume, reset, branch and compression, each with the session before."""
     engine = Engine()

@@ -9,13 +9,14 @@ from memoranda.agent.model_messages import FAILED_ANSWER, PARTIAL_ANSWER
 from memoranda.api.memory import open_memory
 from memoranda.errors import ModelReplyError
 
+pytestmark = pytest.mark.slow
+
 
 def _fail_after(*texts: str) -> Iterator[str]:
     yield from texts
     raise OSError("The line is dead.")
 
 
-@pytest.mark.slow
 def test_a_streamed_answer_is_recorded_when_it_is_complete(tmp_path: Path) -> None:
     """Recalled memory that the model repeats is neither shown nor recorded."""
     with open_memory(tmp_path) as memory, memory.session() as session:

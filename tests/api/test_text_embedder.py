@@ -7,8 +7,9 @@ import pytest
 import memoranda
 from memoranda.api.search_extras import configured_embedder
 from memoranda.search.settings import RecallSettings
-from tests.cases import cases
 from tests.external.plugins import add_plugin
+
+pytestmark = pytest.mark.slow
 
 _PLUGIN = """
 from pathlib import Path
@@ -25,7 +26,7 @@ class Listener(MemoryProvider):
 """
 
 
-@cases("models", [("wordllama",), ("endpoint:text-embedding-3-small",), ()])
+@pytest.mark.parametrize("models", [("wordllama",), ("endpoint:text-embedding-3-small",), ()])
 def test_only_a_model_on_this_machine_is_given(models: tuple[str, ...]) -> None:
     """A service is not: facts that are stored here would be sent to it."""
     assert configured_embedder(RecallSettings(semantic=True, semantic_model=models)) is None
@@ -38,7 +39,6 @@ def test_the_encoder_is_given_if_search_by_meaning_is_on() -> None:
     assert configured_embedder(RecallSettings(semantic=False, semantic_model=("onnx:/nowhere",))) is None
 
 
-@pytest.mark.slow
 def test_a_provider_is_started_with_it(tmp_path: Path) -> None:
     """If the home has search by meaning with a local model."""
     add_plugin(tmp_path, "listener", _PLUGIN)

@@ -17,10 +17,10 @@ import memoranda
 from memoranda.errors import SessionError
 from memoranda.home import config
 from memoranda.support.home import Home
+from tests.conftest import Strikes
 from tests.external.diary import DIARY, diary_home, told, told_in_time
 from tests.external.plugins import add_plugin
 from tests.forked import Forked, Say, forking
-from tests.strikes import Strikes
 
 # Whatever writes the outbox waits ten seconds for its lock.
 _LOCK_WAIT = 9.0

@@ -11,6 +11,8 @@ from memoranda.errors import ConfigError
 from memoranda.upkeep.backup.archive import list_files
 from memoranda.upkeep.forgetting.report import ForgetSubject
 
+pytestmark = pytest.mark.slow
+
 
 def _home(root: Path, url: str) -> Path:
     root.mkdir()
@@ -34,7 +36,6 @@ def _record(memory: memoranda.Memory, *texts: str) -> None:
         sessions.append_message(f"of-{memory.user}", "user", text)
 
 
-@pytest.mark.slow
 def test_what_is_forgotten_leaves_the_index_of_its_user(postgres_url: str, tmp_path: Path) -> None:
     """For one user and for all; every byte of the home is read, and no backup contains the files."""
     home = _home(tmp_path / "home", postgres_url)

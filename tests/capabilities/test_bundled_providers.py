@@ -14,6 +14,8 @@ from tests.capabilities.conversations import take_turn
 from tests.cli.terminal import Terminal
 from tests.timing import wait_until
 
+pytestmark = pytest.mark.slow
+
 # The tools of each provider in the design of Hermes Agent's memory; a provider may have more.
 TOOLS: dict[str, set[str]] = {
     "honcho": {"honcho_profile", "honcho_search", "honcho_context", "honcho_reasoning", "honcho_conclude"},
@@ -64,7 +66,6 @@ def test_every_provider_of_the_design_is_bundled() -> None:
     assert TOOLS.keys() <= {provider.name for provider in BUNDLED}
 
 
-@pytest.mark.slow
 def test_holographic_memory_stores_finds_relates_and_judges_facts(tmp_path: Path) -> None:
     """A file on this machine: search, questions about entities, contradictions, feedback, and recall into a turn."""
     Terminal(tmp_path).ok("provider", "setup", "holographic", "--set", "auto_extract=yes")

@@ -19,6 +19,8 @@ from memoranda.testing.scripted.server import ScriptedServer
 from tests.capabilities.conversations import take_turn
 from tests.cli.terminal import Terminal
 
+pytestmark = pytest.mark.slow
+
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "capabilities.md"
 
 
@@ -80,7 +82,6 @@ def test_the_limits_of_the_files_are_settings(tmp_path: Path) -> None:
         assert "[60% — 3,000/5,000 chars]" in memory.session().prompt
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("model_sdks")
 def test_models_that_summarize_are_compared_on_real_conversations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -14,7 +14,6 @@ from memoranda.models.model import Reply
 from memoranda.testing.scripted.server import ScriptedServer
 from memoranda.testing.scripted.steps import Refuse
 from tests.capabilities.conversations import fill_context, take_turn
-from tests.cases import cases
 from tests.cli.terminal import Terminal
 
 NOW = time.time()
@@ -40,9 +39,9 @@ def db(tmp_path: Path) -> Iterator[memoranda.SessionDB]:
         yield opened
 
 
-@cases(
-    ("query", "sessions"),
-    [
+def test_the_query_language_and_every_script_find_their_messages(db: memoranda.SessionDB) -> None:
+    """Words, phrases, operators, prefixes, names and arguments of tools, parts of Chinese words; no input fails."""
+    for query, sessions in [
         ("docker deployment", {"docker"}),
         ('"exact phrase"', {"k8s"}),
         ("docker OR kubernetes", {"docker", "k8s"}),
@@ -62,13 +61,8 @@ def db(tmp_path: Path) -> Iterator[memoranda.SessionDB]:
         ('"deployment docker"', set()),
         ("***(((", set()),
         ("", set()),
-    ],
-)
-def test_the_query_language_and_every_script_find_their_messages(
-    db: memoranda.SessionDB, query: str, sessions: set[str]
-) -> None:
-    """Words, phrases, operators, prefixes, names and arguments of tools, parts of Chinese words; no input fails."""
-    assert {hit["session_id"] for hit in db.search_messages(query)} == sessions
+    ]:
+        assert {hit["session_id"] for hit in db.search_messages(query)} == sessions
 
 
 def test_a_hit_says_where_it_is_and_what_stands_around_it(db: memoranda.SessionDB) -> None:

@@ -11,6 +11,8 @@ from tests.cli.chat.person import CTRL_C, TAB, Person
 from tests.cli.terminal import Terminal
 from tests.search.past import BEGIN, tell
 
+pytestmark = pytest.mark.slow
+
 DOWN, ESCAPE, ENTER, CTRL_O, PAGE_DOWN = "\x1b[B", "\x1b", "\r", "\x0f", "\x1b[6~"
 
 
@@ -37,7 +39,6 @@ def programs(tmp_path: Path) -> Iterator[dict[str, str]]:
     yield {"PATH": f"{directory}:{os.environ['PATH']}"}
 
 
-@pytest.mark.slow
 def test_a_conversation_is_found_read_and_resumed(home: Path, programs: dict[str, str]) -> None:
     """Results appear while typing; Enter shows the conversation, and `o` starts its agent in its directory."""
     with Person(home, command="browse", env=programs) as person:
@@ -59,7 +60,6 @@ def test_a_conversation_is_found_read_and_resumed(home: Path, programs: dict[str
         assert person.leaves() == 0
 
 
-@pytest.mark.slow
 def test_keys_choose_filter_and_leave(home: Path) -> None:
     """Arrow keys, Tab for the agent, a note where nothing can be resumed, q back to the list, Escape to leave."""
     with Person(home, command="browse", env={"NO_COLOR": "1"}) as person:
@@ -80,7 +80,6 @@ def test_keys_choose_filter_and_leave(home: Path) -> None:
         assert person.leaves() == 0
 
 
-@pytest.mark.slow
 def test_control_c_leaves_the_terminal_as_it_was(home: Path) -> None:
     """The other screen of the terminal is closed."""
     with Person(home, "zebra", command="browse") as person:
@@ -108,7 +107,6 @@ def test_without_a_terminal_the_error_names_other_commands(home: Path) -> None:
     assert "needs a terminal" in result.output
 
 
-@pytest.mark.slow
 def test_an_empty_home_says_how_to_fill_it(tmp_path: Path) -> None:
     """And nothing is created."""
     with Person(tmp_path / "none", command="browse") as person:

@@ -13,6 +13,8 @@ from memoranda.home.session_db import SessionDB
 from tests.cli.terminal import Terminal
 from tests.timing import GIVE_UP
 
+pytestmark = pytest.mark.slow
+
 # Sets what bash sets when Tab is pressed, calls the function of the script, and prints what it offers.
 _PRESS_TAB = """
 source <(memoranda completion bash)
@@ -50,7 +52,6 @@ def _press_tab(home: Path, tmp_path: Path, *words: str) -> list[str]:
     return result.stdout.split()
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
 @pytest.mark.parametrize(
     ("words", "offered"),
@@ -72,7 +73,6 @@ def test_bash_completes_by_the_script(home: Path, tmp_path: Path, words: list[st
     assert _press_tab(home, tmp_path, *words) == offered
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
 def test_completion_is_silent_about_a_home_that_cannot_be_read(tmp_path: Path) -> None:
     """Tab in the middle of a command shows no error and creates nothing."""

@@ -17,6 +17,8 @@ from tests.cli.chat.person import CTRL_C, Person
 from tests.cli.terminal import Terminal
 from tests.timing import GIVE_UP
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., Result]
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from tests.cli.terminal import Terminal
 
+pytestmark = pytest.mark.slow
+
 COMMANDS = [
     ["memory", "list"],
     ["memory", "add", "x"],
@@ -80,7 +82,6 @@ DAMAGES = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=list(DAMAGES))
 def test_no_command_fails_with_a_traceback(tmp_path: Path, damage: Callable[[Path], None]) -> None:
     """Each command ends with exit code 0, 1 or 2, and with --json prints exactly one JSON document."""
@@ -189,7 +190,6 @@ def test_pending_shows_no_poisoned_text(tmp_path: Path) -> None:
         assert "0123abcd" in output and "previous instructions" not in output and "\x1b" not in output
 
 
-@pytest.mark.slow
 def test_the_demo_ignores_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The user's limits, approval and profile do not change it."""
     monkeypatch.setenv("MEMORANDA_MEMORY_MEMORY_CHAR_LIMIT", "5")

@@ -12,8 +12,8 @@ from memoranda.memory.record.store import open_store
 from memoranda.storage.sqlite.database import PAGE_SIZE
 from tests.cli.terminal import Terminal
 from tests.conftest import tree
-from tests.damaged_homes import HEADER_DAMAGES, LOST_FILES, append_messages, fill_home
 from tests.forked import Forked, Say, forking
+from tests.memory.record.damaged_homes import HEADER_DAMAGES, LOST_FILES, append_messages, fill_home
 from tests.storage.orphaned_stores import killed_store
 
 pytestmark = forking

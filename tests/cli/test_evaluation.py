@@ -14,7 +14,7 @@ from memoranda.testing.scripted.server import ScriptedServer
 from memoranda.testing.scripted.steps import ReceivedRequest, Refuse, Step
 from tests.cli.terminal import Terminal
 
-pytestmark = pytest.mark.usefixtures("model_sdks")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("model_sdks")]
 
 
 def _answer(received: ReceivedRequest) -> Step:
@@ -39,7 +39,6 @@ def home(tmp_path: Path) -> Iterator[Path]:
         yield tmp_path
 
 
-@pytest.mark.slow
 def test_models_are_compared_by_what_they_keep_and_invent(home: Path) -> None:
     """All names and numbers of the messages are kept by one, none by the other, which has two of its own."""
     data = Terminal(home, "eval", "summaries").json("--model", "faithful", "--model", "inventor", "--model", "gone")
@@ -51,7 +50,6 @@ def test_models_are_compared_by_what_they_keep_and_invent(home: Path) -> None:
     assert (gone["summaries"], gone["failed"], gone["coverage"]) == (0, 1, None)
 
 
-@pytest.mark.slow
 def test_the_configured_model_is_measured_by_default(home: Path) -> None:
     """The table has a line for it, and the ledger its call."""
     lines = Terminal(home, "eval", "summaries").ok().splitlines()
@@ -60,7 +58,6 @@ def test_the_configured_model_is_measured_by_default(home: Path) -> None:
     assert Terminal(home, "usage").json("--by", "purpose")["rows"][0]["name"] == "search"
 
 
-@pytest.mark.slow
 def test_without_a_summary_the_command_fails_with_the_reason(home: Path) -> None:
     """A spent budget is no result."""
     config.set_value(Home.at(home), "budget.daily_tokens", "0")

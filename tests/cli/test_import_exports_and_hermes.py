@@ -10,6 +10,8 @@ from tests.cli.terminal import Terminal
 from tests.importers.exports.samples import claude, edited, spoken, write_json, write_zip
 from tests.importers.hermes.homes import HermesHome
 
+pytestmark = pytest.mark.slow
+
 
 class Importing(Terminal):
     """Runs `memoranda import` as well."""

@@ -19,6 +19,8 @@ from memoranda.importers.importer import import_lock
 from tests.importers.openclaw.material import OPENAI, SESSION, TELEGRAM, contents, make_openclaw
 from tests.timing import GIVE_UP
 
+pytestmark = pytest.mark.slow
+
 _PROGRAM = [sys.executable, "-m", "memoranda", "import"]
 
 
@@ -73,7 +75,6 @@ def test_while_another_import_runs_nothing_is_migrated(
     assert not any((home / name).exists() for name in ("memories", "migration", "backups"))
 
 
-@pytest.mark.slow
 def test_with_yes_everything_moves_and_is_found(home: Path, source: Path) -> None:
     """What was shown is what is done; a report stays, and conversations can be searched at once."""
     planned, done = answer(home, "--dry-run"), answer(home, "--yes")
@@ -90,7 +91,6 @@ def test_with_yes_everything_moves_and_is_found(home: Path, source: Path) -> Non
         assert db.search_messages("locker")
 
 
-@pytest.mark.slow
 def test_a_second_time_nothing_is_new(home: Path, source: Path) -> None:
     """Not even a report is written."""
     answer(home, "--yes")
@@ -100,7 +100,6 @@ def test_a_second_time_nothing_is_new(home: Path, source: Path) -> None:
     assert contents(home / "migration") | contents(home / "memories") == before
 
 
-@pytest.mark.slow
 def test_the_home_is_copied_before(home: Path, source: Path) -> None:
     """Unless that is not wanted; an empty home has nothing to copy."""
     assert answer(home, "--yes")["backup"] is None
@@ -114,7 +113,6 @@ def test_the_home_is_copied_before(home: Path, source: Path) -> None:
     assert answer(home, "--yes", "--no-backup")["backup"] is None
 
 
-@pytest.mark.slow
 def test_secrets_move_only_by_order(home: Path, source: Path) -> None:
     """And no preset for data can be given that order."""
     answer(home, "--yes")
@@ -182,7 +180,6 @@ def test_a_running_openclaw_is_warned_of(home: Path, source: Path, monkeypatch: 
     assert answer(home, "--dry-run")["running"] == [4711]
 
 
-@pytest.mark.slow
 def test_at_a_terminal_a_person_is_asked(home: Path, source: Path) -> None:
     """A no leaves everything as it is, a yes does it."""
     for said, database_exists in (("n", False), ("y", True)):

@@ -30,6 +30,8 @@ from tests.importers.claude_code_lines import PRESENT, SESSION, assistant, text
 from tests.importers.import_home import write_lines
 from tests.timing import GIVE_UP
 
+pytestmark = pytest.mark.slow
+
 _FILES = Path(__file__).parents[2] / "docs" / "reference" / "files.md"
 _PROGRAM = [sys.executable, "-m", "memoranda", "import"]
 
@@ -120,7 +122,6 @@ def test_a_second_import_adds_nothing(home: Path, transcript: Path) -> None:
     assert "Nothing is new." in run(home, "claude-code").output
 
 
-@pytest.mark.slow
 def test_undo_takes_a_whole_import_back(home: Path, transcript: Path) -> None:
     """The report names the id; a preview removes nothing, --yes removes all of it, and it can be imported again."""
     done = answer(home, "claude-code", "--source", str(transcript), "--yes")
@@ -253,7 +254,6 @@ def test_json_lines_are_imported_from_a_file(home: Path, tmp_path: Path) -> None
     assert answer(home, "--yes", "jsonl", "--source", str(file))["sources"][0]["messages"] == 1
 
 
-@pytest.mark.slow
 def test_a_person_is_asked(home: Path, transcript: Path) -> None:
     """At a terminal the plan is followed by a question; no leaves everything as it is, yes imports."""
     assert "Nothing was written" not in _at_terminal(home, "n\n")
@@ -301,7 +301,6 @@ def test_while_another_import_runs_nothing_is_imported(
     assert answer(home, "claude-code", "--yes")["sources"][0]["messages"] == 9
 
 
-@pytest.mark.slow
 def test_of_two_imports_at_once_each_counts_what_it_added(home: Path, tmp_path: Path) -> None:
     """Together that is everything, once."""
     lines = [{"role": "user", "content": f"message {number}"} for number in range(3000)]
@@ -312,7 +311,6 @@ def test_of_two_imports_at_once_each_counts_what_it_added(home: Path, tmp_path: 
     assert sum(each["sources"][0]["messages"] for each in answers if each["success"]) == 3000
 
 
-@pytest.mark.slow
 def test_following_imports_what_is_new_until_it_is_interrupted(home: Path, transcript: Path) -> None:
     """One line per pass with new messages; Ctrl-C ends it cleanly."""
     with (

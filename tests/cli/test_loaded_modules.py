@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 _PROGRAM = """
 import sys
 from memoranda.cli.main import main

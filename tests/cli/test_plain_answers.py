@@ -7,6 +7,8 @@ import pytest
 from memoranda.home.session_db import SessionDB
 from tests.cli.terminal import Terminal
 
+pytestmark = pytest.mark.slow
+
 _DEMO = str(Path(__file__).parents[2] / "src" / "memoranda" / "cli" / "demo.jsonl")
 
 

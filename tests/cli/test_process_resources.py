@@ -9,6 +9,8 @@ import pytest
 from memoranda.cli.process_resources import ResourceLogger, measure_resources
 from tests.timing import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 def test_open_files_and_threads_are_counted(tmp_path: Path) -> None:
     """One more of each shows."""
@@ -25,7 +27,6 @@ def test_open_files_and_threads_are_counted(tmp_path: Path) -> None:
     assert during.resident_bytes is not None and during.resident_bytes > 2**20
 
 
-@pytest.mark.slow
 def test_memory_that_is_taken_shows() -> None:
     """The figure follows what the process holds, in bytes."""
     before = measure_resources().resident_bytes

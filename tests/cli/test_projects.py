@@ -10,6 +10,8 @@ from tests.cli.terminal import Terminal
 from tests.search.past import tell
 from tests.support.projects.repositories import git, make_repository
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Terminal:
@@ -29,7 +31,6 @@ def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Terminal:
     return terminal
 
 
-@pytest.mark.slow
 def test_search_is_limited_to_the_repository_that_one_is_in(terminal: Terminal, tmp_path: Path) -> None:
     """In another clone of it, and by its name from anywhere."""
     for project in ("this", "ana/house", "house"):
@@ -41,7 +42,6 @@ def test_search_is_limited_to_the_repository_that_one_is_in(terminal: Terminal, 
     assert len(terminal.json("search", "lock")["results"]) == 2
 
 
-@pytest.mark.slow
 def test_a_hit_from_another_program_says_how_to_resume_it_there(terminal: Terminal, tmp_path: Path) -> None:
     """The exact command, in search and in show, for people and as JSON; one of our own has none."""
     command = f"cd {tmp_path / 'house'} && claude --resume 0b1c"
@@ -74,7 +74,6 @@ def test_an_unknown_project_is_answered_with_the_known_ones(terminal: Terminal) 
     assert terminal.json("search", "lock", "--project", "shed")["results"] == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("words", [["search", "lock"], ["sessions", "list"]], ids=" ".join)
 def test_in_a_directory_without_a_repository_this_is_that_directory(
     terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]

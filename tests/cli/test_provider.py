@@ -12,6 +12,8 @@ from tests.conftest import mode
 from tests.external.diary import diary_home
 from tests.external.plugins import add_plugin, plain
 
+pytestmark = pytest.mark.slow
+
 ASKING = plain(
     "asking",
     """
@@ -46,7 +48,6 @@ def test_providers_are_listed_on_an_empty_home(terminal: Terminal) -> None:
     assert not terminal.home.exists()
 
 
-@pytest.mark.slow
 def test_a_provider_is_set_up_tested_shown_and_switched_off(terminal: Terminal) -> None:
     """From nothing to one that answers, without a question asked."""
     told = terminal.json("provider", "setup", "holographic", "--set", "auto_extract=no")
@@ -61,7 +62,6 @@ def test_a_provider_is_set_up_tested_shown_and_switched_off(terminal: Terminal) 
     assert terminal.json("provider", "list")["active"] == "holographic"
 
 
-@pytest.mark.slow
 def test_answers_are_checked_and_secrets_go_to_the_secrets(terminal: Terminal) -> None:
     """What is refused switches nothing on."""
     add_plugin(terminal.home, "asking", ASKING)
@@ -109,7 +109,6 @@ def test_the_doctor_names_a_provider_that_is_not_there(terminal: Terminal) -> No
     assert "which is not installed" in json.loads(result.output)["findings"][0]["problem"]
 
 
-@pytest.mark.slow
 def test_status_names_a_plugin_whose_deliveries_cannot_be_monitored(terminal: Terminal) -> None:
     """One written for Hermes that starts threads; another one is not named."""
     add_plugin(terminal.home, "threads", plain("threads", "def sync_turn(self, *a, **k):\n    threading.Thread()"))
@@ -122,7 +121,6 @@ def test_status_names_a_plugin_whose_deliveries_cannot_be_monitored(terminal: Te
     assert "thread of its own" not in terminal.ok("provider", "status")
 
 
-@pytest.mark.slow
 def test_a_person_sees_what_is_withheld_from_models(terminal: Terminal) -> None:
     """Of a recall and of a tool, when asked for."""
     diary_home(terminal.home)
@@ -179,7 +177,6 @@ def test_a_start_that_takes_too_long_names_the_setting(terminal: Terminal) -> No
     assert "no answer within 0.2 s (provider.start_seconds)" in report.output
 
 
-@pytest.mark.slow
 def test_listing_loads_neither_sessions_nor_vendors(tmp_path: Path) -> None:
     """A vendor costs nothing before it is chosen, and the list appears at once."""
     program = (
@@ -191,7 +188,6 @@ def test_listing_loads_neither_sessions_nor_vendors(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-@pytest.mark.slow
 def test_a_plugin_beside_a_bundled_provider_is_listed_and_used(terminal: Terminal) -> None:
     """Both are listed, and status says that the plugin is there; the choice stays what it was."""
     add_plugin(terminal.home, "holographic")
@@ -206,7 +202,6 @@ def test_a_plugin_beside_a_bundled_provider_is_listed_and_used(terminal: Termina
     assert "zebras" in terminal.ok("provider", "ask", "zebras")
 
 
-@pytest.mark.slow
 def test_the_status_of_a_vendor_shows_the_variables_that_matter(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,8 @@ from tests.cli.terminal import Terminal
 from tests.external.plugins import add_plugin, plain
 from tests.timing import GIVE_UP
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = {
     "raises": "def is_available(self):\n    raise OSError('boom')",
     "exits": "def is_available(self):\n    raise SystemExit(0)",
@@ -45,7 +47,6 @@ def terminal(tmp_path: Path) -> Terminal:
 wait = PendingCall.wait
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_every_command_answers_in_json_and_in_time(
     terminal: Terminal, kind: str, monkeypatch: pytest.MonkeyPatch
@@ -98,7 +99,6 @@ NOISY = """def is_available(self):
     return True"""
 
 
-@pytest.mark.slow
 def test_what_a_provider_prints_is_not_in_the_answer(terminal: Terminal) -> None:
     """From Python, from a library, from a program; all of it is on standard error."""
     _plugin(terminal.home, NOISY)
@@ -115,7 +115,6 @@ KEEPING = """def sync_turn(self, user_content, assistant_content, *, session_id=
         file.write(f"{session_id} {user_content}\\n")"""
 
 
-@pytest.mark.slow
 def test_a_test_says_what_it_left_and_leaves_nothing_else(terminal: Terminal) -> None:
     """One turn of a session with a special name; nothing in the outbox; waiting jobs stay."""
     _plugin(terminal.home, KEEPING)
@@ -169,7 +168,6 @@ def test_status_names_only_variables_that_the_settings_need(
     assert (status["missing"], status["secrets"]) == ([], {"P_URL": False})
 
 
-@pytest.mark.slow
 def test_status_lists_everything_that_the_design_names(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     """Built-in, provider, its settings, installed, ready, missing variables with their addresses, all providers."""
     monkeypatch.delenv("P_KEY", raising=False)
@@ -213,7 +211,6 @@ def p_command(args):
 """
 
 
-@pytest.mark.slow
 def test_a_command_of_the_provider_s_own_answers_in_json_too(terminal: Terminal) -> None:
     """Output, exit code, and errors without a traceback."""
     _plugin(terminal.home, "pass", cli=CLI)

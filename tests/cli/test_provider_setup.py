@@ -15,6 +15,8 @@ from tests.conftest import mode, tree
 from tests.external.plugins import add_plugin, plain
 from tests.timing import GIVE_UP
 
+pytestmark = pytest.mark.slow
+
 _ASKS = """
 def get_config_schema(self):
     return [
@@ -110,7 +112,6 @@ def test_a_secret_that_cannot_be_stored_changes_nothing(terminal: Terminal) -> N
     assert not (terminal.home / "config.yaml").exists()
 
 
-@pytest.mark.slow
 def test_a_broken_settings_file_is_replaced_by_setup(terminal: Terminal) -> None:
     """As the message says; what was in it is kept."""
     add_plugin(terminal.home, "asking", ASKING)
@@ -200,7 +201,6 @@ def _rest(terminal: int) -> str:
         shown += piece.decode()
 
 
-@pytest.mark.slow
 def test_a_person_chooses_and_answers(terminal: Terminal) -> None:
     """By number or name; a wrong answer is asked again, a blank one takes what is offered, a secret is not shown."""
     add_plugin(terminal.home, "asking", ASKING)
@@ -219,7 +219,6 @@ def test_a_person_chooses_and_answers(terminal: Terminal) -> None:
     assert _settings(terminal.home) == {"region": "us", "limit": 8}
 
 
-@pytest.mark.slow
 def test_a_person_can_choose_only_the_built_in_memory(terminal: Terminal) -> None:
     """The first in the list."""
     terminal.ok("provider", "use", "holographic")
@@ -228,7 +227,6 @@ def test_a_person_can_choose_only_the_built_in_memory(terminal: Terminal) -> Non
     assert terminal.json("provider", "list")["active"] is None
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("before", [(), ("asking", "us")], ids=["choosing", "answering"])
 def test_ctrl_c_changes_nothing(terminal: Terminal, before: tuple[str, ...]) -> None:
     """While choosing, and between two answers."""

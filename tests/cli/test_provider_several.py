@@ -12,6 +12,8 @@ from tests.cli.terminal import Terminal
 from tests.external.plugins import add_plugin, plain
 from tests.timing import GIVE_UP
 
+pytestmark = pytest.mark.slow
+
 SPEAKING = """
 def prefetch(self, query, *, session_id=""):
     return "{name} knows a zebra."
@@ -57,7 +59,6 @@ def test_a_provider_that_cannot_start_replaces_none_that_works(terminal: Termina
     assert not (terminal.home / "providers" / "hindsight.json").exists()
 
 
-@pytest.mark.slow
 def test_providers_are_used_together_and_switched_off_one_by_one(terminal: Terminal) -> None:
     """Each command says what is in use afterwards."""
     told = terminal.json("provider", "use", "alpha", "beta", "alpha")
@@ -81,7 +82,6 @@ def test_a_provider_that_is_not_ready_changes_nothing(terminal: Terminal) -> Non
     assert in_use(terminal) == []
 
 
-@pytest.mark.slow
 def test_setup_replaces_unless_it_adds(terminal: Terminal) -> None:
     """And says so; the setup of one that is in use keeps the others."""
     terminal.ok("provider", "setup", "alpha")
@@ -95,7 +95,6 @@ def test_setup_replaces_unless_it_adds(terminal: Terminal) -> None:
     assert in_use(terminal) == ["gamma"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("answer", "expected"), [("\n", ["alpha", "beta"]), ("n\n", ["beta"])])
 def test_a_person_is_asked_whether_the_others_stay(terminal: Terminal, answer: str, expected: list[str]) -> None:
     """They do unless the answer is no."""
@@ -110,7 +109,6 @@ def test_a_person_is_asked_whether_the_others_stay(terminal: Terminal, answer: s
     assert in_use(terminal) == expected
 
 
-@pytest.mark.slow
 def test_status_and_test_show_each_provider(terminal: Terminal) -> None:
     """Or the one that is named; the first one's are where they are when there is only one."""
     terminal.ok("provider", "use", "alpha", "beta")
@@ -125,7 +123,6 @@ def test_status_and_test_show_each_provider(terminal: Terminal) -> None:
     assert [step["ok"] for step in terminal.json("provider", "test", "beta")["steps"]] == [True] * 4
 
 
-@pytest.mark.slow
 def test_one_broken_provider_fails_its_own_test(terminal: Terminal) -> None:
     """The other is tested all the same."""
     terminal.ok("provider", "use", "alpha", "beta")
@@ -137,7 +134,6 @@ def test_one_broken_provider_fails_its_own_test(terminal: Terminal) -> None:
     assert status["status_of"]["alpha"]["problem"] and status["status_of"]["beta"]["ready"] is True
 
 
-@pytest.mark.slow
 def test_what_providers_say_is_shown_of_all_or_of_one(terminal: Terminal) -> None:
     """Recall, and tools by the names that a model sees."""
     terminal.ok("provider", "use", "alpha", "beta")

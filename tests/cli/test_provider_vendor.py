@@ -16,6 +16,8 @@ from tests.external.plugins import add_plugin, plain
 from tests.external.vendors.acme import AcmeDouble
 from tests.external.vendors.vendor_contract import SECRET
 
+pytestmark = pytest.mark.slow
+
 ACME = """
 from tests.external.vendors.acme import AcmeProvider
 
@@ -121,7 +123,6 @@ def test_the_test_names_the_reason_of_a_failure(terminal: Terminal, double: Acme
     assert "401" in terminal.json("provider", "status")["last_call_failed"]
 
 
-@pytest.mark.slow
 def test_a_missing_key_is_named_by_every_command(terminal: Terminal, caplog: pytest.LogCaptureFixture) -> None:
     """Not only that the provider is not ready."""
     terminal.ok("config", "set", "memory.provider", "acme")
@@ -135,7 +136,6 @@ def test_a_missing_key_is_named_by_every_command(terminal: Terminal, caplog: pyt
     assert [record.getMessage() for record in caplog.records] == [f"Memory provider acme is not available: {reason}"]
 
 
-@pytest.mark.slow
 def test_forget_deletes_what_was_sent_for_one_user_or_session(terminal: Terminal, double: AcmeDouble) -> None:
     """Nothing is deleted without consent, and other users keep theirs."""
     set_up(terminal, double)
@@ -154,7 +154,6 @@ def test_forget_deletes_what_was_sent_for_one_user_or_session(terminal: Terminal
     assert double.memories == []
 
 
-@pytest.mark.slow
 def test_what_still_waits_is_dropped_before_it_is_sent(terminal: Terminal, double: AcmeDouble) -> None:
     """Otherwise it would arrive after everything was deleted."""
     set_up(terminal, double)
@@ -171,7 +170,6 @@ def test_what_still_waits_is_dropped_before_it_is_sent(terminal: Terminal, doubl
     assert double.memories == []
 
 
-@pytest.mark.slow
 def test_what_failed_is_shown_and_delivered_by_a_retry(terminal: Terminal, double: AcmeDouble) -> None:
     """The status says what the last call said; a retry says it again, or delivers everything."""
     set_up(terminal, double)
@@ -187,7 +185,6 @@ def test_what_failed_is_shown_and_delivered_by_a_retry(terminal: Terminal, doubl
     assert "acme: 0 delivered" in terminal.ok("provider", "retry")
 
 
-@pytest.mark.slow
 def test_a_retry_waits_for_turns_that_are_recorded_and_not_queued(terminal: Terminal, double: AcmeDouble) -> None:
     """A process that was killed has left them in the record only."""
     set_up(terminal, double)
@@ -209,7 +206,6 @@ def test_a_provider_that_cannot_delete_says_so(terminal: Terminal) -> None:
     assert "Name one" in fails(Terminal(terminal.home.parent / "empty"), "provider", "forget")
 
 
-@pytest.mark.slow
 def test_facts_on_this_machine_are_forgotten_too(terminal: Terminal) -> None:
     """Those of a session, or all of them."""
     terminal.ok("provider", "use", "holographic")
@@ -230,7 +226,6 @@ def test_the_status_shows_the_name_at_the_vendor(terminal: Terminal, double: Acm
     assert SECRET not in status
 
 
-@pytest.mark.slow
 def test_deleting_a_conversation_drops_what_the_vendor_would_still_receive(
     terminal: Terminal, double: AcmeDouble
 ) -> None:

@@ -13,6 +13,8 @@ from memoranda.integrations.hooks.answers import HookPayload, answer_event
 from memoranda.integrations.hooks.events import USER_PROMPT
 from memoranda.integrations.hooks.home_config import HomeConfig
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:

@@ -17,6 +17,8 @@ from memoranda.cli.remote import COMMANDS, KEY_VARIABLE, LOCAL
 from tests.docs.reference import DOCS, command_paths
 from tests.service.http.running_service import RunningService, run_service
 
+pytestmark = pytest.mark.slow
+
 _numbers = itertools.count(1)
 
 
@@ -58,7 +60,6 @@ def _converse(environment: dict[str, str]) -> str:
         return session.id
 
 
-@pytest.mark.slow
 def test_facts_are_saved_listed_changed_and_undone(run: Callable[..., Result], tmp_path: Path) -> None:
     """At the service; nothing is written on this machine."""
     assert "heron" not in _output(run("memory", "list"))
@@ -76,7 +77,6 @@ def test_facts_are_saved_listed_changed_and_undone(run: Callable[..., Result], t
     assert not (tmp_path / "local").exists()
 
 
-@pytest.mark.slow
 def test_memory_is_looked_after_at_a_service_as_on_a_home(
     run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -107,7 +107,6 @@ def test_memory_is_looked_after_at_a_service_as_on_a_home(
     assert "branch stable" in _output(run("memory", "list", "memory"))
 
 
-@pytest.mark.slow
 def test_entries_of_a_service_are_compared_and_confirmed(
     run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -131,7 +130,6 @@ def test_entries_of_a_service_are_compared_and_confirmed(
     assert "Undid change 2" in _output(run("memory", "undo"))
 
 
-@pytest.mark.slow
 def test_proposals_are_decided_at_a_service(
     run: Callable[..., Result], environment: dict[str, str], service: RunningService
 ) -> None:
@@ -149,7 +147,6 @@ def test_proposals_are_decided_at_a_service(
     assert _output(run("memory", "pending")) == "Nothing is waiting for approval.\n"
 
 
-@pytest.mark.slow
 def test_what_was_going_on_is_shown_from_a_service(
     run: Callable[..., Result], environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -173,7 +170,6 @@ def test_a_refused_fact_ends_the_command_with_an_error(run: Callable[..., Result
     assert "where it runs" in run("memory", "undo", "--outside", "memory").output
 
 
-@pytest.mark.slow
 def test_conversations_are_found_listed_and_shown(run: Callable[..., Result], environment: dict[str, str]) -> None:
     """In the form that they have on a home."""
     session_id = _converse(environment)
@@ -187,7 +183,6 @@ def test_conversations_are_found_listed_and_shown(run: Callable[..., Result], en
     assert run("sessions", "show", "no such session").exit_code == 1
 
 
-@pytest.mark.slow
 def test_conversations_are_exported_imported_and_forgotten(
     run: Callable[..., Result], environment: dict[str, str], service: RunningService, tmp_path: Path
 ) -> None:
@@ -212,7 +207,6 @@ def test_conversations_are_exported_imported_and_forgotten(
     assert _json(run("search", "deadlock", "--json"))["count"] == 0
 
 
-@pytest.mark.slow
 def test_recall_asks_notes_and_conversations(run: Callable[..., Result], environment: dict[str, str]) -> None:
     """For a person or for a prompt."""
     _converse(environment)
@@ -252,7 +246,6 @@ def _leaves(group: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[
         yield path
 
 
-@pytest.mark.slow
 def test_every_other_command_refuses_a_service(run: Callable[..., Result], tmp_path: Path) -> None:
     """So that no one changes a home on this machine believing that it is the service."""
     others = [path for path in _leaves(command) if " ".join(path) not in COMMANDS]

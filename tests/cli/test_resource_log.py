@@ -12,6 +12,8 @@ from memoranda.cli.background_tasks import log_resources
 from tests.conftest import mode
 from tests.timing import GIVE_UP, wait_until
 
+pytestmark = pytest.mark.slow
+
 # The command, without the pause before the first line.
 PROGRAM = """
 import memoranda.cli.background_tasks as background_tasks
@@ -45,7 +47,6 @@ def test_a_short_process_and_a_missing_home_leave_no_file(tmp_path: Path, monkey
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
 def test_the_mcp_server_logs_what_it_uses(tmp_path: Path) -> None:
     """And its answers on standard output stay as they are."""
     with subprocess.Popen(

@@ -11,6 +11,8 @@ from memoranda.support.home import Home, vector_files
 from memoranda.upkeep import doctor
 from tests.cli.terminal import Terminal
 
+pytestmark = pytest.mark.slow
+
 needs_vectors = pytest.mark.skipif(
     any(find_spec(package) is None for package in ("numpy", "tokenizers", "wordllama")),
     reason="numpy, tokenizers or wordllama is not installed",
@@ -45,7 +47,6 @@ def test_an_empty_home_has_nothing(terminal: Terminal, home: Home) -> None:
     assert not home.root.exists()
 
 
-@pytest.mark.slow
 @needs_vectors
 def test_a_build_embeds_everything(terminal: Terminal, home: Home) -> None:
     """Status shows how much there is, and remove deletes it."""

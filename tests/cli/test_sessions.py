@@ -18,6 +18,8 @@ from tests.cli.terminal import Terminal
 from tests.conftest import mode
 from tests.search.past import BEGIN, tell
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def terminal(tmp_path: Path) -> Terminal:
@@ -135,7 +137,6 @@ def test_a_session_can_be_renamed(past: Terminal) -> None:
     assert "Plum cake" not in past.ok("sessions", "list")
 
 
-@pytest.mark.slow
 def test_deleting_shows_the_sessions_and_asks(past: Terminal, tmp_path: Path) -> None:
     """No changes nothing; yes removes them from the record, from search, and from the bytes of both files."""
     result = past.run("sessions", "delete", "Fix the build", input="n\n")
@@ -170,7 +171,6 @@ def test_delegated_work_is_shown_and_saved_before_it_is_deleted(past: Terminal, 
     assert "What the helper found" in past.ok("sessions", "show", "helper")
 
 
-@pytest.mark.slow
 def test_deleting_says_when_text_is_still_in_the_files(past: Terminal) -> None:
     """A program that is reading still sees it; it leaves the files when the last one closes them."""
     with closing(sqlite3.connect(past.home / "state.db", isolation_level=None)) as reader:
@@ -292,7 +292,6 @@ def test_statistics_count_what_there_is(past: Terminal) -> None:
     assert "api call" not in text and "state." not in text
 
 
-@pytest.mark.slow
 def test_search_shows_the_match_and_the_messages_around_it(past: Terminal) -> None:
     """The match is marked, a question comes with its answer, and other users' conversations are not shown."""
     text = past.ok("search", "fixing", "the", "zebra")

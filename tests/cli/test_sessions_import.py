@@ -11,6 +11,8 @@ import memoranda
 from tests.cli.terminal import Terminal
 from tests.search.past import tell
 
+pytestmark = pytest.mark.slow
+
 SESSION: dict[str, Any] = {"id": "s", "source": "cli", "messages": [{"role": "user", "content": "half \ud800 of it"}]}
 OTHER: dict[str, Any] = {"id": "t", "source": "cli", "started_at": 5.0, "messages": []}
 

@@ -10,6 +10,8 @@ from memoranda.testing.scripted.server import ScriptedServer
 from tests.cli.terminal import Terminal
 from tests.search.past import tell
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def terminal(tmp_path: Path) -> Terminal:

@@ -7,6 +7,8 @@ import pytest
 from memoranda import SessionDB
 from tests.cli.terminal import Terminal
 
+pytestmark = pytest.mark.slow
+
 DAY = 86_400.0
 
 

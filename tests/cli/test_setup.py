@@ -20,6 +20,8 @@ from tests.importers.claude_code_lines import PRESENT, SESSION
 from tests.importers.import_home import write_lines
 from tests.timing import GIVE_UP
 
+pytestmark = pytest.mark.slow
+
 _PROGRAM = [sys.executable, "-m", "memoranda"]
 _VARIABLES = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "GEMINI_CLI_HOME", "HERMES_HOME")
 
@@ -44,7 +46,6 @@ def terminal(tmp_path: Path) -> Terminal:
     return Terminal(tmp_path / "home")
 
 
-@pytest.mark.slow
 def test_without_a_terminal_and_a_yes_it_only_shows(user: Path, terminal: Terminal) -> None:
     """Both programs are listed with what would be done, and no file changes."""
     before = tree(user)
@@ -60,7 +61,6 @@ def test_without_a_terminal_and_a_yes_it_only_shows(user: Path, terminal: Termin
     assert not terminal.home.exists()
 
 
-@pytest.mark.slow
 def test_with_yes_it_imports_installs_and_ends_with_a_search(user: Path, terminal: Terminal) -> None:
     """The search is over the user's own words, and finds the conversation they come from."""
     shown = terminal.ok("setup", "--yes")
@@ -75,7 +75,6 @@ def test_with_yes_it_imports_installs_and_ends_with_a_search(user: Path, termina
         assert {row["source"] for row in db.list_sessions_rich()} == {"claude-code", "codex"}
 
 
-@pytest.mark.slow
 def test_a_second_setup_changes_nothing(user: Path, terminal: Terminal) -> None:
     """Nothing is imported or written twice, and the search is shown again."""
     terminal.ok("setup", "--yes")
@@ -88,7 +87,6 @@ def test_a_second_setup_changes_nothing(user: Path, terminal: Terminal) -> None:
     assert tree(user) == before
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("provider", "replaced"), [("''", True), ("honcho", False)])
 def test_another_memory_that_a_host_uses_is_replaced_only_by_name(
     user: Path, terminal: Terminal, provider: str, replaced: bool
@@ -139,7 +137,6 @@ def test_settings_that_cannot_be_changed_are_reported_and_the_rest_is_done(user:
     assert [item["host"] for item in again["installed"] if "error" in item] == ["claude-code"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("typed", "sources"), [("2\n", {"codex"}), ("nine\n1, 2\n", {"claude-code", "codex"})])
 def test_a_person_selects_by_number(user: Path, terminal: Terminal, typed: str, sources: set[str]) -> None:
     """An answer that is not a number of the list is asked again."""
@@ -150,7 +147,6 @@ def test_a_person_selects_by_number(user: Path, terminal: Terminal, typed: str, 
         assert {row["source"] for row in db.list_sessions_rich()} == sources
 
 
-@pytest.mark.slow
 def test_a_person_who_wants_none_of_it_changes_nothing(user: Path, terminal: Terminal) -> None:
     """Neither the other programs nor the home."""
     before = tree(user)
@@ -178,7 +174,6 @@ def _at_terminal(home: Path, typed: str) -> str:
     return shown.decode()
 
 
-@pytest.mark.slow
 def test_an_interrupted_setup_can_be_continued(user: Path, terminal: Terminal) -> None:
     """Ctrl-C ends it with a sentence instead of a traceback, and the next one does the rest."""
     with import_lock(terminal.home, 0.0):

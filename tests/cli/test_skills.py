@@ -7,6 +7,8 @@ import pytest
 
 from tests.cli.terminal import Terminal
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def skills(tmp_path: Path) -> Terminal:

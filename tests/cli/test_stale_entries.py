@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from memoranda.storage.files.journal import without_checksum
 from tests.cli.terminal import Terminal
+
+pytestmark = pytest.mark.slow
 
 
 def test_old_entries_are_listed_until_they_are_confirmed(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from memoranda.models.spending.ledger import Ledger
 from tests.cli.terminal import Terminal
 from tests.models.spending.models import QUESTION, Fixed
 
+pytestmark = pytest.mark.slow
+
 
 def _run(home: Path, *arguments: str) -> str:
     return Terminal(home, "usage").ok(*arguments)

@@ -18,18 +18,18 @@ from memoranda.safety.dangerous_commands import COMMAND_RULES
 from memoranda.safety.hidden_characters import SEVERITIES as CHARACTER_SEVERITIES
 from memoranda.safety.markup import MARKUP_RULES
 from memoranda.safety.phrase_rules import RULES
-from tests.cases import cases
 from tests.docs import reference
 from tests.docs.pages import PAGES, ROOT, fences, packages_of, run_python_of
 from tests.forked import forking
 
+pytestmark = pytest.mark.slow
+
 OVERVIEW = ROOT / "docs" / "how-to" / "use-an-external-memory.md"
 # Each page is a program. The everyday run starts the first ones that a reader meets.
 _EVERYDAY = ("README.md",)
-_named = cases("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+_named = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
-@pytest.mark.slow
 def test_the_command_line_reference_is_the_help_of_the_commands() -> None:
     """`make reference` was run after the last change."""
     for name, page in reference.command_line().items():
@@ -48,11 +48,11 @@ def test_every_row_of_a_table_has_as_many_cells_as_its_header() -> None:
     assert uneven == []
 
 
-@cases("name", reference.MARKED)
-def test_the_generated_parts_of_the_reference_are_up_to_date(name: str) -> None:
+def test_the_generated_parts_of_the_reference_are_up_to_date() -> None:
     """Settings, tool description and schema are those of the code."""
-    text = (reference.DOCS / "reference" / name).read_text()
-    assert text == reference.with_generated_parts(name, text)
+    for name in reference.MARKED:
+        text = (reference.DOCS / "reference" / name).read_text()
+        assert text == reference.with_generated_parts(name, text)
 
 
 def test_every_refusal_reason_is_documented() -> None:
@@ -136,7 +136,6 @@ def test_every_command_in_a_page_exists(page: Path) -> None:
         assert tuple(words[start : start + 2]) in known or (words[start],) in known - {("memory",), ("config",)}, line
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tutorial", "printed"),
     [

@@ -11,6 +11,8 @@ import pytest
 
 from tests.docs.pages import PAGES, ROOT, fences, packages_of, program_of
 
+pytestmark = pytest.mark.slow
+
 _PAGES = [page for page in PAGES if packages_of(page)]
 _MAX_LINES = 10
 
@@ -50,7 +52,6 @@ def _is_installed(package: str) -> bool:
 
 
 # Importing a framework takes seconds.
-@pytest.mark.slow
 @pytest.mark.parametrize("page", _PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_python_of_a_page_runs(page: Path, tmp_path: Path) -> None:
     """All blocks of a page, one after the other, on a home of their own."""

@@ -16,6 +16,8 @@ from memoranda.testing.scripted.model import ScriptedModel
 from tests.docs import python_reference, reference
 from tests.docs.pages import ROOT
 
+pytestmark = pytest.mark.slow
+
 PAGES = sorted((ROOT / "docs" / "reference").glob("python*.md"))
 EXAMPLE = Path(__file__).with_name("typed_example.py")
 
@@ -77,7 +79,6 @@ def _unknown(value: Any, shape: Any, path: str = "") -> list[str]:
     return wrong + [each for key in value if key in hints for each in _unknown(value[key], hints[key], f"{path}.{key}")]
 
 
-@pytest.mark.slow
 def test_the_answers_have_the_keys_of_their_shapes(tmp_path: Path) -> None:
     """A search in every mode, a receipt, a refusal, and the messages of a conversation."""
     with memoranda.open(tmp_path, summarize=lambda instructions, transcript: "A summary.") as memory:
@@ -104,7 +105,6 @@ def test_the_answers_have_the_keys_of_their_shapes(tmp_path: Path) -> None:
     assert _unknown(messages, list[types.ChatMessage]) == []
 
 
-@pytest.mark.slow
 @pytest.mark.torture
 def test_the_types_hold_for_a_caller_with_strict_checks(tmp_path: Path) -> None:
     """The example has no error; a misspelt option, key and wrong type are errors where it says so.
@@ -122,7 +122,6 @@ def test_the_types_hold_for_a_caller_with_strict_checks(tmp_path: Path) -> None:
     assert checked.returncode == 0, checked.stdout
 
 
-@pytest.mark.slow
 def test_the_typed_example_runs(tmp_path: Path) -> None:
     """It is no fiction: what it reads is there."""
     ran = subprocess.run(

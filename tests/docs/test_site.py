@@ -7,6 +7,8 @@ import pytest
 
 from tests.docs import site
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -41,7 +43,6 @@ def test_the_list_for_language_models_names_every_page() -> None:
     assert [page for page in pages if page.read_text("utf-8").strip() not in everything] == []
 
 
-@pytest.mark.slow
 def test_the_site_builds_and_loads_nothing_from_another_server(checkout: Path) -> None:
     """Strictly: a warning would fail the build."""
     site.build()
@@ -49,7 +50,6 @@ def test_the_site_builds_and_loads_nothing_from_another_server(checkout: Path) -
     assert (checkout / "site" / "llms.txt").exists()
 
 
-@pytest.mark.slow
 def test_a_broken_link_fails_the_build(checkout: Path) -> None:
     """The message names the page."""
     # The other pages would take eight seconds.

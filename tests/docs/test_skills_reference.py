@@ -2,10 +2,14 @@
 
 from typing import get_args
 
+import pytest
+
 from memoranda.memory.skills.settings import SkillSettings
 from memoranda.memory.skills.write_result import SkillRefusalReason
 from memoranda.memory.skills.writer import SkillAction, SkillChange
 from tests.docs.reference import DOCS
+
+pytestmark = pytest.mark.slow
 
 PAGE = (DOCS / "reference" / "skills.md").read_text()
 

@@ -11,6 +11,8 @@ from memoranda.external.settings import ProviderSettings
 from tests.external.samples import QUICK, InMemory, managed
 from tests.timing import GIVE_UP, HANG, wait_until
 
+pytestmark = pytest.mark.slow
+
 
 class Slow(InMemory):
     """Recalls `<query>!` after as many seconds as the query says."""
@@ -70,7 +72,6 @@ def test_a_hanging_provider_costs_one_deadline(tmp_path: Path) -> None:
     manager.shutdown_all()
 
 
-@pytest.mark.slow
 def test_a_late_recall_is_used_when_the_next_one_is_late_too(tmp_path: Path) -> None:
     """By the same session, and once."""
     provider = Slow()

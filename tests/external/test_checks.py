@@ -26,6 +26,8 @@ from memoranda.upkeep.home_tables import checked_files
 from tests.cli.terminal import Terminal
 from tests.external.plugins import add_plugin, plain
 
+pytestmark = pytest.mark.slow
+
 ARGS = {"user_content": "q" * 300, "assistant_content": "a"}
 
 
@@ -104,7 +106,6 @@ def _damage(path: Path) -> None:
     path.write_bytes(content)
 
 
-@pytest.mark.slow
 def test_a_damaged_outbox_is_saved_row_by_row(tmp_path: Path) -> None:
     """As the error says that the doctor does; the damaged file stays beside it."""
     _fill(tmp_path, 400)
@@ -155,7 +156,6 @@ def test_settings_that_cannot_be_read_are_found(tmp_path: Path) -> None:
     assert "provider setup p" in finding.remedy
 
 
-@pytest.mark.slow
 def test_the_command_reports_and_repairs_it(tmp_path: Path) -> None:
     """In words and as JSON."""
     terminal = Terminal(tmp_path / "home")
@@ -209,7 +209,6 @@ def test_a_plugin_that_is_not_in_use_is_not_even_imported(tmp_path: Path) -> Non
     assert list(check_providers(tmp_path, ("another",))) == []
 
 
-@pytest.mark.slow
 def test_a_bundled_provider_is_imported_only_where_it_has_files(tmp_path: Path) -> None:
     """A home without facts costs nothing; one with facts is checked even while another provider is in use."""
     program = (
@@ -276,7 +275,6 @@ def test_the_doctor_names_no_provider() -> None:
     assert "holographic" not in source
 
 
-@pytest.mark.slow
 def test_what_a_check_prints_does_not_spoil_the_json(tmp_path: Path) -> None:
     """It goes to standard error, so that a program can read what the doctor says."""
     printing = "def check(self, hermes_home):\n    print('hello'); os.write(1, b'hello'); return []"

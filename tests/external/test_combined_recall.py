@@ -1,9 +1,12 @@
 """What several providers recall becomes one text: labelled, without repetition, within one budget."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.external.combined_recall import RecalledPart, combine_recall, share_budget
+
+pytestmark = pytest.mark.slow
 
 
 def combined(max_chars: int = 1_000, **texts: str) -> list[tuple[str, str]]:

@@ -10,6 +10,8 @@ from memoranda.external.provider import MemoryProvider
 from memoranda.testing.provider_contract import ProviderContract
 from tests.external.samples import HermesStyle, InMemory, NewerHermesStyle
 
+pytestmark = pytest.mark.slow
+
 
 class TestInMemory(ProviderContract):
     @pytest.fixture

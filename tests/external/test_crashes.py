@@ -18,6 +18,7 @@ import pytest
 from memoranda.external.manager import MemoryManager
 from memoranda.external.outbox.outbox import Outbox
 from memoranda.external.settings import ProviderSettings
+from tests.conftest import Strikes
 from tests.external.samples import InMemory
 from tests.forked import forking
 from tests.strikes import Strikes

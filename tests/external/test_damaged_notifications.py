@@ -17,7 +17,8 @@ from memoranda.memory.record.notifications import NewNotification
 from memoranda.memory.record.record import open_record
 from memoranda.memory.record.store import open_store
 from memoranda.support.text_matcher import TextMatcher
-from tests.cases import cases
+
+pytestmark = pytest.mark.slow
 
 ARGS = {"user_content": "The deploy key is in the vault.", "assistant_content": "Noted: grüße, 数据 \ud800."}
 _JSON = st.recursive(
@@ -47,7 +48,6 @@ def _problems(home: Path) -> list[str]:
     return [issue.problem for issue in check_notifications(home) if issue.severity != "note"]
 
 
-@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(payload=st.dictionaries(st.text(max_size=5), _JSON, max_size=3))
 def test_a_payload_is_read_as_it_was_written(tmp_path: Path, payload: dict[str, Any]) -> None:
@@ -60,7 +60,6 @@ def test_a_payload_is_read_as_it_was_written(tmp_path: Path, payload: dict[str, 
         store.feed.notifications.remove([row.id])
 
 
-@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_the_doctor_reports_every_changed_letter(tmp_path: Path, data: st.DataObject) -> None:
@@ -79,8 +78,9 @@ def test_the_doctor_reports_every_changed_letter(tmp_path: Path, data: st.DataOb
     assert _problems(tmp_path) == []
 
 
-@pytest.mark.slow
-@cases("change", ["provider = 'q'", "user_id = 'eve'", "kind = 'session_end'", "session_id = 'other'", "key = 'other'"])
+@pytest.mark.parametrize(
+    "change", ["provider = 'q'", "user_id = 'eve'", "kind = 'session_end'", "session_id = 'other'", "key = 'other'"]
+)
 def test_a_change_of_the_columns_that_say_whose_it_is_is_noticed(tmp_path: Path, change: str) -> None:
     """A notification must not reach another provider, user or session, from the record or from the outbox."""
     home = tmp_path / change.partition(" ")[0]
@@ -91,8 +91,9 @@ def test_a_change_of_the_columns_that_say_whose_it_is_is_noticed(tmp_path: Path,
         assert all(outbox.claim(provider, scope) is None for provider in "pq" for scope in ("", "eve"))
 
 
-@pytest.mark.slow
-@cases("change", ["kind = 'session_end'", "session_id = 'other'", "key = 'other'", "notification = 2"])
+@pytest.mark.parametrize(
+    "change", ["kind = 'session_end'", "session_id = 'other'", "key = 'other'", "notification = 2"]
+)
 def test_a_job_that_does_not_match_its_notification_is_read_again(tmp_path: Path, change: str) -> None:
     """It is not sent as it is, and the repair queues what was recorded."""
     home = tmp_path / change.partition(" ")[0]

@@ -21,8 +21,9 @@ from memoranda.external.loading.discovery import (
 )
 from memoranda.external.loading.loader import load, load_commands
 from memoranda.external.loading.setup import write_settings
-from tests.cases import cases
 from tests.external.plugins import HERMES_STYLE, add_plugin
+
+pytestmark = pytest.mark.slow
 
 
 def test_listing_runs_no_provider_s_code(tmp_path: Path) -> None:
@@ -148,7 +149,7 @@ def _needing(*packages: str) -> DiscoveredProvider:
     return DiscoveredProvider("p", "home", "/nowhere", pip_dependencies=packages)
 
 
-@cases(
+@pytest.mark.parametrize(
     "text",
     [
         "nonsense-thing",
@@ -163,9 +164,9 @@ def test_names_with_versions_are_accepted(text: str) -> None:
     assert missing_packages(_needing(text, "click>=8")) == [text]
 
 
-@cases(
-    "text",
-    [
+def test_anything_else_is_refused_and_named() -> None:
+    """Options, addresses and paths reach no installer."""
+    for text in [
         "--extra=somewhere",
         "-r other.txt",
         "-e .",
@@ -178,12 +179,9 @@ def test_names_with_versions_are_accepted(text: str) -> None:
         "nonsense\n--pre",
         "nonsense; rm -rf $HOME",
         "",
-    ],
-)
-def test_anything_else_is_refused_and_named(text: str) -> None:
-    """Options, addresses and paths reach no installer."""
-    with pytest.raises(ProviderError, match="is not a package with a version"):
-        missing_packages(_needing(text))
+    ]:
+        with pytest.raises(ProviderError, match="is not a package with a version"):
+            missing_packages(_needing(text))
 
 
 def test_packages_are_installed_for_this_python() -> None:

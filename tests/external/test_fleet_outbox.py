@@ -16,6 +16,8 @@ from memoranda.external.outbox.outbox import Outbox
 from tests.external.diary import diary_home, told, told_in_time
 from tests.timing import GIVE_UP, wait_until
 
+pytestmark = pytest.mark.slow
+
 _NODE = """
 import json, random, sys, time
 from pathlib import Path
@@ -46,7 +48,6 @@ def _start(tmp_path: Path, url: str, number: int) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
-@pytest.mark.slow
 def test_nodes_that_are_killed_lose_nothing_and_repeat_only_what_they_were_delivering(
     tmp_path: Path, postgres_url: str
 ) -> None:
@@ -91,7 +92,6 @@ def test_nodes_that_are_killed_lose_nothing_and_repeat_only_what_they_were_deliv
         assert not outbox.backlog()
 
 
-@pytest.mark.slow
 def test_two_homes_deliver_each_turn_once(tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever node recorded it; a turn of a node that never delivered is delivered by the other one."""
     monkeypatch.setenv("MEMORANDA_STORE", postgres_url)

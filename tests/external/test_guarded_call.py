@@ -15,7 +15,6 @@ import pytest
 
 from memoranda.external.guarded_call import GuardedProvider, describe
 from memoranda.external.health import HealthTracker
-from tests.cases import cases
 from tests.external.samples import InMemory, Scripted, managed
 from tests.timing import GIVE_UP, HANG, wait_until
 
@@ -94,9 +93,9 @@ class _NoSignature:
 BASIC = ("add", "user", "Likes tea.")
 
 
-@cases(
-    ("provider", "expected"),
-    [
+def test_every_shape_of_a_memory_write_arrives() -> None:
+    """Metadata by name, by place, in part or not at all, as the signature has it."""
+    for provider, expected in [
         (_Keyword, (*BASIC, METADATA)),
         (_AnyKeyword, (*BASIC, METADATA)),
         (_Positional, (*BASIC, METADATA)),
@@ -106,16 +105,13 @@ BASIC = ("add", "user", "Likes tea.")
         (_KeywordOnly, (*BASIC, "chat")),
         (_AllByName, (*BASIC, METADATA, "k")),
         (_Hidden, (*BASIC, METADATA)),
-    ],
-)
-def test_every_shape_of_a_memory_write_arrives(provider: type[_Mirror], expected: Any) -> None:
-    """Metadata by name, by place, in part or not at all, as the signature has it."""
-    made = provider()
-    answer = GuardedProvider(made, "p", HealthTracker()).call(
-        "on_memory_write", WRITE, {"metadata": METADATA, "idempotency_key": "k"}, within=5
-    )
-    assert answer.ok, answer.error
-    assert made.got == expected
+    ]:
+        made = provider()
+        answer = GuardedProvider(made, "p", HealthTracker()).call(
+            "on_memory_write", WRITE, {"metadata": METADATA, "idempotency_key": "k"}, within=5
+        )
+        assert answer.ok, answer.error
+        assert made.got == expected
 
 
 def test_what_a_provider_has_no_room_for_is_said_once(caplog: pytest.LogCaptureFixture) -> None:

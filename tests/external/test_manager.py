@@ -22,6 +22,8 @@ from memoranda.support.tool import Tool
 from tests.external.samples import QUICK, HermesStyle, InMemory, Scripted, managed
 from tests.timing import GIVE_UP, HANG, wait_until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def provider() -> InMemory:
@@ -260,7 +262,6 @@ def _hang(*args: Any, **facts: Any) -> Any:
     time.sleep(HANG)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "trouble",
     [_hang, lambda *args, **facts: _raise(ValueError("no")), lambda *args, **facts: _raise(SystemExit()),

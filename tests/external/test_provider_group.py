@@ -31,6 +31,8 @@ from memoranda.memory.record.store import open_store
 from tests.external.samples import QUICK, InMemory, Scripted, managed
 from tests.timing import GIVE_UP, HANG, wait_until
 
+pytestmark = pytest.mark.slow
+
 GroupOf = Callable[..., ProviderGroup]
 
 
@@ -181,7 +183,6 @@ def test_every_notification_reaches_every_provider_with_the_same_key(group_of: G
     assert a.keys[0] == b.keys[0] == "turn:s1:1"
 
 
-@pytest.mark.slow
 def test_an_outage_of_one_provider_does_not_delay_the_other(group_of: GroupOf, tmp_path: Path) -> None:
     """While one refuses, the other has everything; then the first gets everything once, in order."""
     down = threading.Event()

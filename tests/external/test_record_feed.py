@@ -25,6 +25,8 @@ from tests.external.diary import diary_home, told, told_in_time
 from tests.external.samples import InMemory, managed
 from tests.timing import GIVE_UP, wait_until
 
+pytestmark = pytest.mark.slow
+
 _SESSION = """
 import os, signal, sys
 import memoranda
@@ -108,7 +110,6 @@ def test_turns_that_are_queued_together_keep_their_times(tmp_path: Path, store: 
         assert [job.created for job in outbox.list_jobs("", 10)] == said and len(set(said)) == 3
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("used", ["before", "never"])
 @pytest.mark.parametrize("how", ["ended", "killed"])
 def test_a_process_that_never_reached_the_outbox_loses_nothing(tmp_path: Path, how: str, used: str) -> None:
@@ -131,7 +132,6 @@ def test_a_process_that_never_reached_the_outbox_loses_nothing(tmp_path: Path, h
     assert told(home) == [*before, *expected]
 
 
-@pytest.mark.slow
 def test_what_is_written_outside_a_session_waits_in_the_record(tmp_path: Path) -> None:
     """Also while the outbox is locked, in the order in which it was written."""
     home = diary_home(tmp_path)
@@ -149,7 +149,6 @@ def test_what_is_written_outside_a_session_waits_in_the_record(tmp_path: Path) -
         assert connection.execute("SELECT provider FROM notifications").fetchall() == [("another",)]
 
 
-@pytest.mark.slow
 def test_a_session_delivers_what_it_recorded_as_soon_as_it_can(tmp_path: Path) -> None:
     """By itself, in order, and before what comes after it."""
     provider = InMemory()
@@ -166,7 +165,6 @@ def test_a_session_delivers_what_it_recorded_as_soon_as_it_can(tmp_path: Path) -
     assert manager.shutdown_all()
 
 
-@pytest.mark.slow
 def test_a_provider_that_was_away_gets_each_turn_once_in_order(tmp_path: Path, store: SessionStore) -> None:
     """A thousand turns of two conversations, read in one step."""
     store.sessions.create_session("t", "test")
@@ -268,7 +266,6 @@ time.sleep(200)
 """
 
 
-@pytest.mark.slow
 def test_what_a_killed_process_held_is_free_at_once(tmp_path: Path) -> None:
     """Not after half a minute; while it lives no other process gets it."""
     outbox = Outbox(tmp_path)

@@ -21,7 +21,6 @@ from memoranda.memory.record.message_rows import DONE, TURN
 from memoranda.memory.record.notifications import FeedHeads
 from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.storage.position import START, Position
-from tests.cases import cases
 
 Message = dict[str, Any]
 
@@ -135,9 +134,9 @@ def _message(number: int, turn: Any = None, done: bool = False) -> dict[str, Any
     return message | ({} if turn is None else {TURN: turn}) | ({DONE: "p x"} if done else {})
 
 
-@cases(
-    ("messages", "expected"),
-    [
+def test_a_session_without_its_unfinished_turns() -> None:
+    """What is in no turn stays, and no mark is shown."""
+    for messages, expected in [
         ([_message(1), _message(2)], [1, 2]),
         ([_message(1, 0), _message(2, 1), _message(3, 1, done=True)], [1, 2, 3]),
         ([_message(1, 0), _message(2, 1), _message(3)], [3]),
@@ -146,11 +145,8 @@ def _message(number: int, turn: Any = None, done: bool = False) -> dict[str, Any
         # Imported or repeated: the numbers are others now.
         ([_message(11, 0), _message(12, 1, done=True), _message(13, 0), _message(14, 3)], [11, 12]),
         ([_message(1, "odd"), _message(2, True)], [1, 2]),
-    ],
-)
-def test_a_session_without_its_unfinished_turns(messages: list[dict[str, Any]], expected: list[int]) -> None:
-    """What is in no turn stays, and no mark is shown."""
-    assert completed_messages(messages) == [{"role": "user", "content": str(number)} for number in expected]
+    ]:
+        assert completed_messages(messages) == [{"role": "user", "content": str(number)} for number in expected]
 
 
 def test_a_turn_has_the_context_of_the_session_that_completed_it(store: SessionStore) -> None:

@@ -27,6 +27,8 @@ from memoranda.external.remote import CircuitBreaker, RemoteClient
 from tests.external.http_service import Exchange, Service, serving
 from tests.timing import GIVE_UP, HANG, without_waiting
 
+pytestmark = pytest.mark.slow
+
 KEY = "sk-verysecretkey0123456789"
 
 
@@ -99,7 +101,6 @@ def test_a_refused_key_says_which_command_sets_another() -> None:
         _client(service).get("x")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504])
 def test_what_may_pass_is_temporary_and_repeated_where_that_is_safe(status: int) -> None:
     """A GET, and a POST that has a key or only reads; another POST is sent once."""
@@ -374,7 +375,6 @@ def test_what_json_cannot_say_is_a_permanent_error() -> None:
         assert service.requests == []
 
 
-@pytest.mark.slow
 def test_a_client_costs_no_import_before_its_first_request() -> None:
     """A provider can be listed, configured and checked without the network's modules."""
     program = (
@@ -385,7 +385,6 @@ def test_a_client_costs_no_import_before_its_first_request() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="a certificate cannot be made")
 def test_tls_is_verified_and_has_the_same_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A certificate that this machine does not trust is refused; a trusted one works, until the deadline."""

@@ -16,7 +16,8 @@ from memoranda.external.loading.setup import (
     variables_of,
 )
 from memoranda.external.provider import MemoryProvider
-from tests.cases import cases
+
+pytestmark = pytest.mark.slow
 
 SCHEMA: list[dict[str, Any]] = [
     {"key": "mode", "choices": ["local", "cloud"], "default": "local"},
@@ -53,7 +54,7 @@ def test_values_become_what_they_should_be() -> None:
     assert resolve_values(fields_of(Acme()), {"mode": "CLOUD", "api_key": "k"})["url"] == "https://acme"
 
 
-@cases(
+@pytest.mark.parametrize(
     ("given", "reason"),
     [
         ({"mode": "moon"}, "one of local, cloud"),

@@ -23,6 +23,8 @@ from tests.importers.import_home import Home, write_lines
 from tests.importers.opencode_sessions import write_files
 from tests.importers.samples import FOLDER, execute
 
+pytestmark = pytest.mark.slow
+
 Said = list[tuple[str, str]]
 
 

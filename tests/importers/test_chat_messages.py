@@ -2,14 +2,16 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.importers.chat_messages import parse_timestamp
-from tests.cases import cases
+
+pytestmark = pytest.mark.slow
 
 
-@cases(
+@pytest.mark.parametrize(
     ("written", "seconds"),
     [
         ("2026-03-01T10:00:00.500Z", 1772359200.5), ("2026-03-01T12:00:00+02:00", 1772359200.0),

@@ -10,6 +10,8 @@ from memoranda.importers.coding_agents.codex import Codex
 from tests.importers import codex_rollouts as rollouts
 from tests.importers.import_home import Home, write_lines
 
+pytestmark = pytest.mark.slow
+
 NAME = f"codex-{rollouts.SESSION}"
 WORDS = [
     ("user", "Why does checkout deadlock?"),

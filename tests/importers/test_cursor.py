@@ -13,6 +13,8 @@ from memoranda.importers.coding_agents.cursor import Cursor
 from tests.importers import cursor_stores as stores
 from tests.importers.import_home import Home
 
+pytestmark = pytest.mark.slow
+
 NAME = f"cursor-composer-{stores.COMPOSER}"
 AGENT = f"cursor-{stores.AGENT}"
 

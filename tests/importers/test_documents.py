@@ -16,6 +16,8 @@ from memoranda.importers.memory_programs.vault import Vault
 from memoranda.importers.memory_programs.zep import Zep
 from tests.importers.import_home import Home, write_lines
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:

@@ -8,6 +8,8 @@ from memoranda.importers.coding_agents.gemini_cli import GeminiCli
 from tests.importers import gemini_recordings as recordings
 from tests.importers.import_home import Home, write_lines
 
+pytestmark = pytest.mark.slow
+
 NAME = f"gemini-cli-{recordings.SESSION}"
 WORDS = [
     ("user", "Why does checkout deadlock?"),

@@ -25,6 +25,8 @@ from memoranda.support import home as support_home
 from memoranda.upkeep.doctor import accept_store
 from tests.importers.import_home import Home, ListReader
 
+pytestmark = pytest.mark.slow
+
 
 def said(name: str, text: str = "hello", **fields: Any) -> ImportedMessage:
     return ImportedMessage({"role": "user", "content": text, "external_id": name, "timestamp": 100.0, **fields}, 7)
@@ -326,7 +328,6 @@ def test_each_user_of_a_gateway_has_separate_imports(home: Home) -> None:
     assert {(row["user_id"], row["title"]) for row in rows} == {("alice", "Mine"), ("bob", "Mine"), (None, "Mine")}
 
 
-@pytest.mark.slow
 def test_many_problems_are_counted_and_the_first_thousand_kept(home: Home) -> None:
     """A file of garbage does not fill the memory."""
     summary = home.take(ListReader(*[Problem(Path("bad"), line, "not JSON") for line in range(1500)]))
@@ -388,7 +389,6 @@ def test_results_of_other_tools_are_imported(home: Home, tool: str | None) -> No
     assert home.messages("recited-a")[0]["content"] == "dunnarts"
 
 
-@pytest.mark.slow
 def test_progress_reaches_the_end(home: Home) -> None:
     """It is counted in bytes of all items, and never goes backwards."""
     from memoranda.importers.importer import Importer, ImportProgress

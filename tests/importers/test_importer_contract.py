@@ -13,11 +13,12 @@ from memoranda.importers.importer import Importer
 from memoranda.importers.source_files import MAX_LINE_BYTES
 from memoranda.importers.sources import SOURCES
 from memoranda.importers.undo import ImportHistory, UndoReport
-from tests.cases import cases
 from tests.importers.import_home import Home
 from tests.importers.samples import Sample
 from tests.importers.samples.databases import DATABASES
 from tests.importers.samples.documents import DOCUMENTS
+
+pytestmark = pytest.mark.slow
 
 SAMPLES = [*DATABASES, *DOCUMENTS]
 HOSTILE_BYTES = {
@@ -175,7 +176,7 @@ def test_undo_leaves_the_record_as_it_was(sample: Sample, files: Path, home: Hom
 
 
 @every_third_daily
-@cases("content", HOSTILE_BYTES.values(), ids=HOSTILE_BYTES)
+@pytest.mark.parametrize("content", HOSTILE_BYTES.values(), ids=HOSTILE_BYTES)
 def test_hostile_files_have_no_effect(sample: Sample, files: Path, home: Home, content: bytes) -> None:
     """Whatever replaces the program's files, no error is raised and nothing of it is executed."""
     for file in files.rglob("*"):
@@ -197,7 +198,6 @@ def test_truncated_files_give_what_is_whole_or_a_problem(sample: Sample, files: 
     assert summary.new <= sample.messages
 
 
-@pytest.mark.slow
 def test_an_endless_line_is_reported(sample: Sample, files: Path, home: Home) -> None:
     """A file that is one line of 192 MB is not read into memory."""
     single = max((file for file in files.rglob("*") if file.is_file()), key=lambda file: file.stat().st_size)

@@ -9,6 +9,8 @@ from memoranda.importers.exports.jsonl import JsonLines
 from memoranda.importers.reader_protocol import Problem
 from tests.importers.import_home import Home, write_lines
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:

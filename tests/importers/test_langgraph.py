@@ -16,9 +16,10 @@ from memoranda.importers.memory_programs.langgraph import LangGraph, split_check
 from memoranda.importers.undo import ImportHistory
 from memoranda.memory.checkpoints.store import CheckpointStore, open_checkpoints
 from memoranda.memory.record.scope import Scope
-from tests.cases import cases
 from tests.importers.import_home import Home
 from tests.importers.samples import FOLDER
+
+pytestmark = pytest.mark.slow
 
 
 @given(st.binary(max_size=300))
@@ -30,7 +31,7 @@ def test_bytes_that_are_no_msgpack_raise_only_value_errors(data: bytes) -> None:
         split_checkpoint(b"\x81\xaechannel_values\x81\xa1m" + data)
 
 
-@cases(
+@pytest.mark.parametrize(
     "data",
     [
         pytest.param(b"\x91" * 100_000, id="nested lists"),

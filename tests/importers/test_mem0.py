@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.importers.memory_programs.mem0 import Mem0, PickledObject, read_pickled
-from tests.cases import cases
 from tests.importers.import_home import Home
 from tests.importers.samples.databases import MEM0
+
+pytestmark = pytest.mark.slow
 
 PAGE: dict[str, Any] = {
     "count": 2,
@@ -53,7 +54,6 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "home")
 
 
-@pytest.mark.slow
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -88,7 +88,7 @@ def test_a_pickle_that_runs_a_command_runs_nothing(home: Home, tmp_path: Path) -
     assert not made.exists()
 
 
-@cases(
+@pytest.mark.parametrize(
     "data",
     [b"\x80\x04r" + struct.pack("<I", 2**31) + b".", b"(" * 100_000, b"]" * 3, b"\x80\x04\x8d" + b"\xff" * 8 + b"N."],
 )

@@ -12,6 +12,8 @@ from memoranda.importers.coding_agents.opencode import OpenCode
 from tests.importers import opencode_sessions as sessions
 from tests.importers.import_home import Home
 
+pytestmark = pytest.mark.slow
+
 NAME = f"opencode-{sessions.SESSION}"
 
 

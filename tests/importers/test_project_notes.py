@@ -16,6 +16,8 @@ from memoranda.memory.curated.operations import Add
 from memoranda.memory.curated.settings import project_target
 from memoranda.support.projects import project_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Iterator[memoranda.Memory]:

@@ -27,6 +27,8 @@ from tests.examples import examples
 from tests.importers.claude_code_lines import COMPACTED, EARLIER, PRESENT
 from tests.importers.import_home import Home
 
+pytestmark = pytest.mark.slow
+
 READERS: list[Callable[[], ConversationReader]] = [ClaudeCode, JsonLines]
 
 _words = st.text(max_size=20)
@@ -72,7 +74,6 @@ def _lay_out(files: list[tuple[list[bytes], bool]], root: Path) -> Path:
     return root
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("make", READERS)
 @settings(max_examples=examples(30))
 @given(files=_files)
@@ -90,7 +91,6 @@ def test_a_second_import_adds_nothing(
         home.store.close()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("make", READERS)
 @settings(max_examples=examples(30))
 @given(files=_files)
@@ -107,7 +107,6 @@ def test_a_plan_says_exactly_what_happens(
         home.store.close()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("make", READERS)
 @settings(max_examples=examples(60))
 @given(lines=_lines, is_ended=st.booleans())
@@ -124,7 +123,6 @@ def test_every_line_is_imported_skipped_or_a_problem(
             assert expected <= seen
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("make", READERS)
 @settings(max_examples=examples(30))
 @given(files=_files)
@@ -159,7 +157,6 @@ def _numbers(reader: ConversationReader, item: ImportItem) -> set[int]:
     return seen
 
 
-@pytest.mark.slow
 @settings(max_examples=examples(30))
 @given(lines=_lines, cut=st.integers(min_value=0, max_value=3000))
 def test_a_file_may_be_imported_at_any_byte_of_its_growth(lines: list[bytes], cut: int) -> None:

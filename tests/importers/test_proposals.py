@@ -19,6 +19,8 @@ from memoranda.memory.curated.operations import Add, MemoryReceipt
 from tests.importers.import_home import ListReader
 from tests.importers.samples import FOLDER
 
+pytestmark = pytest.mark.slow
+
 _FACT = ImportedProposal("user", "Ann lives in Basel.", "block human of Letta agent sam")
 _SIZES = count(1)
 
@@ -186,7 +188,6 @@ def test_a_queue_that_cannot_be_written_is_tried_again(
     assert _undo(memory).proposals.decided == 1
 
 
-@pytest.mark.slow
 def test_lettas_blocks_are_notes_and_proposals(memory: memoranda.Memory, tmp_path: Path) -> None:
     """What an agent of Letta knows about its user is found at once, and in prompts after approval."""
     files = Path(shutil.copytree(FOLDER / "letta", tmp_path / "letta"))

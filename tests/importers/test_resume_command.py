@@ -3,11 +3,13 @@
 import shlex
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.importers.sources import SOURCES, resume_command
-from tests.cases import cases
+
+pytestmark = pytest.mark.slow
 
 
 def imported(name: str = "0b1c2d3e", directory: Any = "/home/ana/house", host: str = "claude-code") -> dict[str, Any]:
@@ -37,13 +39,15 @@ def test_our_own_session_has_no_command() -> None:
     assert resume_command(imported(host="jsonl")) == ""
 
 
-@cases("name", ["--dangerously-skip-permissions", "-r", "", "a b", "a;b", "$(x)", "a\nb", "a\x1b[2J", "é", "x" * 300])
+@pytest.mark.parametrize(
+    "name", ["--dangerously-skip-permissions", "-r", "", "a b", "a;b", "$(x)", "a\nb", "a\x1b[2J", "é", "x" * 300]
+)
 def test_a_name_that_could_be_read_as_something_else_makes_no_command(name: str) -> None:
     """A transcript may come from anyone, and a person copies what is printed."""
     assert all(resume_command(imported(name, host=host)) == "" for host in SOURCES)
 
 
-@cases("directory", ["relative", "-", "~/x", "/a\nb", "/a\x1b[31m", "/a\u202eb", 5])
+@pytest.mark.parametrize("directory", ["relative", "-", "~/x", "/a\nb", "/a\x1b[31m", "/a\u202eb", 5])
 def test_a_directory_that_cannot_be_named_safely_makes_no_command(directory: Any) -> None:
     """There would be no way to get there; what is no text is no directory."""
     made = {host: resume_command(imported(directory=directory, host=host)) for host in SOURCES}

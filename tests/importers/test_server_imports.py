@@ -34,7 +34,9 @@ from memoranda.support.home import Home
 from memoranda.upkeep.migration.migrate import migrate_to_files, migrate_to_server
 from tests.importers.import_home import Home as ImportHome
 from tests.importers.import_home import ListReader, write_lines
-from tests.postgres import Server
+from tests.storage.postgres.servers import Server
+
+pytestmark = pytest.mark.slow
 
 
 class _Node:
@@ -206,7 +208,6 @@ def test_imports_move_with_a_home_to_a_server_and_back(tmp_path: Path, postgres_
         assert history.undo("by None").messages == 2
 
 
-@pytest.mark.slow
 def test_imports_are_forgotten_with_their_user(tmp_path: Path, postgres_url: str) -> None:
     """Rows of the user are deleted; a path with a forgotten text is deleted, too, and the file is read again."""
     (tmp_path / "home").mkdir()

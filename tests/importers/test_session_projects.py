@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from memoranda.home.session_db import SessionDB
 from memoranda.importers.coding_agents.claude_code import ClaudeCode
 from memoranda.importers.coding_agents.codex import Codex
@@ -12,6 +14,8 @@ from memoranda.search.tool import SessionSearchTool
 from memoranda.support.projects import project_of
 from tests.importers.claude_code_lines import SESSION, assistant, text, user
 from tests.support.projects.repositories import git, make_repository
+
+pytestmark = pytest.mark.slow
 
 CODEX = "019a1d2e-5f60-7a81-9b2c-3d4e5f607182"
 

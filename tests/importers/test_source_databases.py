@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from memoranda.importers.source_databases import open_database, rows, tables
-from tests.live_databases import live_databases
+from tests.storage.live_databases import live_databases
+
+pytestmark = pytest.mark.slow
 
 _ROWS = 3000
 
@@ -39,7 +41,6 @@ def _rewrite(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
 
-@pytest.mark.slow
 def test_one_state_is_read_while_the_program_rewrites_its_database(tmp_path: Path, running: sqlite3.Connection) -> None:
     """Also when its log was empty at first."""
     found = []
@@ -51,7 +52,6 @@ def test_one_state_is_read_while_the_program_rewrites_its_database(tmp_path: Pat
     assert found == ["old" * 200] * _ROWS
 
 
-@pytest.mark.slow
 def test_a_program_that_begins_to_write_meanwhile_is_noticed(tmp_path: Path, running: sqlite3.Connection) -> None:
     """What was read of a database that had been closed may be of two states then, and it is read again."""
     running.close()
@@ -64,7 +64,6 @@ def test_a_program_that_begins_to_write_meanwhile_is_noticed(tmp_path: Path, run
         list(found)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", [0o700, 0o500])
 def test_a_copy_with_its_log_is_read_and_not_changed(tmp_path: Path, running: sqlite3.Connection, mode: int) -> None:
     """A backup has no file for locks; none is made there, also where none could be."""
@@ -80,7 +79,6 @@ def test_a_copy_with_its_log_is_read_and_not_changed(tmp_path: Path, running: sq
     backup.chmod(0o700)
 
 
-@pytest.mark.slow
 def test_a_closed_database_is_read_and_no_file_is_created(tmp_path: Path, running: sqlite3.Connection) -> None:
     """Even if its name has characters with a meaning in a URI."""
     running.close()
@@ -101,7 +99,6 @@ def test_a_database_without_a_log_does_not_block_its_writer(tmp_path: Path) -> N
             assert connection.execute("SELECT count(*) FROM said").fetchone() == (1,)
 
 
-@pytest.mark.slow
 def test_reading_a_database_that_this_process_has_open_keeps_its_locks(tmp_path: Path) -> None:
     """A program may import from a database that it uses itself; another process must not delete its log then."""
     file = tmp_path / "program.db"

@@ -10,6 +10,8 @@ from memoranda.importers import source_files
 from memoranda.importers.reader_protocol import Checkpoint, ImportItem, Problem
 from memoranda.importers.source_files import Line, find_files, item_at, open_source, prefix_digest, read_json_lines
 
+pytestmark = pytest.mark.slow
+
 
 def read(file: Path, checkpoint: Checkpoint | None = None) -> list[Line | Problem]:
     return list(read_json_lines(ImportItem(file, file.stat().st_size if file.exists() else 0, 1.0, "x", checkpoint)))

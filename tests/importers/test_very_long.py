@@ -23,7 +23,9 @@ from tests.examples import examples
 from tests.forked import Forked, Say, forking
 from tests.importers.claude_code_lines import COMPACTED, PRESENT, assistant, result, text, user
 from tests.importers.import_home import Home, ListReader, write_lines
-from tests.peak import PEAK
+from tests.memory.peak import PEAK
+
+pytestmark = pytest.mark.slow
 
 # Imports a folder in a process, and prints by how much its memory grew.
 _RUN = (
@@ -59,7 +61,6 @@ def _lines(source: str, long: str) -> list[dict[str, object]]:
     return [user("u1", "hello"), user("u2", [result("t1", long)] if source == "a tool" else long)]
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
 @pytest.mark.parametrize("source", ["claude-code", "a tool", "codex", "jsonl"])
 def test_a_very_long_text_is_in_memory_twice(tmp_path: Path, source: str) -> None:
@@ -97,7 +98,6 @@ _long_lines = st.lists(st.sampled_from([*PRESENT, *COMPACTED]), max_size=12) | s
 )
 
 
-@pytest.mark.slow
 @settings(max_examples=examples(40))
 @given(lines=_long_lines)
 def test_the_record_is_the_same_however_long_a_message_must_be(lines: list[dict[str, object]]) -> None:
@@ -158,7 +158,6 @@ def _import(root: Path, source: Path, say: Say) -> None:
         say(b"done\n")
 
 
-@pytest.mark.slow
 @forking
 def test_no_long_message_is_lost_or_empty_after_kills(tmp_path: Path) -> None:
     """Every message that a killed import left is whole, and the next imports bring the others."""

@@ -8,6 +8,8 @@ import pytest
 
 from memoranda.importers.zstandard import MISSING_LIBRARY, unpack
 
+pytestmark = pytest.mark.slow
+
 _PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 
@@ -19,7 +21,6 @@ def test_the_named_extra_can_decompress() -> None:
     assert any(each.startswith("zstandard") for each in extras[named[1]])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("names_its_size", [True, False])
 def test_a_small_frame_that_expands_to_hundreds_of_megabytes_is_refused(names_its_size: bool) -> None:
     """Whether or not it says how large its content is."""

@@ -16,7 +16,7 @@ from memoranda.integrations.tool_host import MAX_BYTES, ToolHost, fit_answer, op
 from memoranda.memory.curated.operations import Add
 from memoranda.support.home import Home
 from memoranda.support.origin import PERSON
-from tests.damaged_homes import fill_home
+from tests.memory.record.damaged_homes import fill_home
 
 _values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

@@ -26,6 +26,8 @@ from memoranda.testing.scripted.steps import Cut, Garbage, Refuse, Slow, Step, T
 from tests.models.conftest import KEY, Connect, client, tool, user
 from tests.timing import GIVE_UP, HANG, wait_until
 
+pytestmark = pytest.mark.slow
+
 LONG = "The deadlock was caused by two transactions that lock in opposite order. 数据库死锁 🔒"
 CALLS = (
     ToolCall("call_1", "memory", '{"content": "User prefers tea. 茶", "target": "user"}'),
@@ -41,7 +43,6 @@ def ask(model: Any, *, streamed: bool = False, **options: Any) -> tuple[Reply, l
     return model.reply("You help.", [user("Hello")], [tool()], on_text=listen, **options), heard
 
 
-@pytest.mark.slow
 @_both_ways
 def test_an_answer_is_returned_completely(connect: Connect, streamed: bool) -> None:
     """Text, model and finish reason are those of the service; streamed, the pieces are the text."""
@@ -53,7 +54,6 @@ def test_an_answer_is_returned_completely(connect: Connect, streamed: bool) -> N
     assert server.received[0].streamed is streamed
 
 
-@pytest.mark.slow
 @_both_ways
 def test_several_tool_calls_are_returned_with_their_arguments(connect: Connect, streamed: bool) -> None:
     """They are in order, with the fragments of the arguments joined."""
@@ -97,7 +97,6 @@ REFUSALS: list[tuple[Refuse, type[ModelError]]] = [
 ]
 
 
-@pytest.mark.slow
 @_both_ways
 @pytest.mark.parametrize(("step", "kind"), REFUSALS, ids=[f"{step.status} {step.message[:20]}" for step, _ in REFUSALS])
 def test_refusals_are_distinguished_and_not_retried(
@@ -111,7 +110,6 @@ def test_refusals_are_distinguished_and_not_retried(
     assert len(server.received) == 1
 
 
-@pytest.mark.slow
 @_both_ways
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 529])
 def test_what_passes_is_tried_again(connect: Connect, status: int, streamed: bool) -> None:
@@ -167,7 +165,6 @@ def test_the_deadline_is_kept(connect: Connect, slow: Slow, streamed: bool) -> N
     assert took < GIVE_UP
 
 
-@pytest.mark.slow
 def test_the_deadline_covers_all_tries(connect: Connect) -> None:
     """Retries do not extend it."""
     steps: list[Step] = [Slow(Refuse(503, "busy"), before=0.25)]
@@ -220,7 +217,6 @@ GARBAGE = [
 ]
 
 
-@pytest.mark.slow
 @_both_ways
 @pytest.mark.parametrize("step", GARBAGE, ids=lambda step: step.text[:30])
 def test_garbage_is_an_error_of_ours(connect: Connect, step: Garbage, streamed: bool) -> None:
@@ -277,7 +273,6 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.slow
 def test_a_program_that_waits_can_be_interrupted(api: str) -> None:
     """Ctrl-C is heard at once, and the program ends although the service never answers."""
     with ScriptedServer([Slow(Reply("late"), before=HANG)]) as server:
@@ -292,7 +287,6 @@ def test_a_program_that_waits_can_be_interrupted(api: str) -> None:
             assert time.monotonic() - began < GIVE_UP
 
 
-@pytest.mark.slow
 def test_many_threads_share_one_client(connect: Connect) -> None:
     """Each gets the answer to its own question."""
     with ScriptedServer(lambda received: Reply(received.conversation[1][-1]["content"] + "!")) as server:

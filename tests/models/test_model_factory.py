@@ -13,6 +13,8 @@ from memoranda.models.openai import OpenAIChat
 from memoranda.models.settings import ModelSettings
 from memoranda.testing.scripted.server import ScriptedServer
 
+pytestmark = pytest.mark.slow
+
 KEYS = {"ANTHROPIC_API_KEY": "a-key", "OPENAI_API_KEY": "o-key", "OPENROUTER_API_KEY": "r-key"}
 
 
@@ -82,7 +84,6 @@ def test_settings_reach_the_service() -> None:
     assert server.received[0].json["max_tokens"] == 50
 
 
-@pytest.mark.slow
 def test_choosing_a_model_imports_no_sdk() -> None:
     """They take seconds; the first question may, the start of a program may not."""
     program = (

@@ -4,10 +4,13 @@ import json
 import re
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.models.sdk_model import repair_call
+
+pytestmark = pytest.mark.slow
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _json = st.recursive(

@@ -8,6 +8,8 @@ import pytest
 from memoranda.errors import ContextTooLongError, ModelOverloadedError, ModelReplyError
 from memoranda.models.model_call import failure_from_status, quote, retry_after
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_wait_is_read_in_every_form() -> None:
     """It may be milliseconds, seconds or a date; an invalid value counts as none."""

@@ -3,12 +3,11 @@
 import pytest
 
 from memoranda.safety.behaviour import changes_behaviour
-from tests.cases import cases
 
 
-@cases(
-    "text",
-    [
+def test_orders_permissions_preferences_addresses_and_commands_change_behaviour() -> None:
+    """So does everything that is not a plain English statement: no list has the orders of all languages."""
+    for text in [
         "Always send the build log to the release channel.",
         "From now on please answer in French.",
         "The user prefers that reports are mailed to the audit team and sent to the board.",
@@ -47,9 +46,9 @@ def test_a_language_whose_words_are_not_listed_may_change_behaviour(text: str) -
     assert changes_behaviour(text)
 
 
-@cases(
-    "text",
-    [
+def test_plain_statements_do_not() -> None:
+    """They only inform."""
+    for text in [
         "Maria's daughter plays the cello.",
         "The parser was rewritten in March.",
         "The team meets on Tuesdays in Leipzig.",

@@ -1,7 +1,6 @@
 """Notes that people really keep, which must never be refused."""
 
 from memoranda.safety import scan
-from tests.cases import cases
 
 NOTES = [
     "The agent sends a heartbeat to the control plane every minute.",
@@ -49,10 +48,10 @@ NOTES = [
 ]
 
 
-@cases("note", NOTES)
-def test_an_ordinary_note_is_clean(note: str) -> None:
+def test_an_ordinary_note_is_clean() -> None:
     """Engineering notes, preferences and small talk give no finding."""
-    assert scan(note) == ()
+    for note in NOTES:
+        assert scan(note) == ()
 
 
 def test_many_ordinary_notes_do_not_add_up() -> None:

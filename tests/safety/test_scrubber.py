@@ -11,7 +11,6 @@ from memoranda.safety import fence, fence_tags
 from memoranda.safety import fence_tags as scrubber
 from memoranda.safety.fence import build_memory_context_block, sanitize_context
 from memoranda.safety.fence_tags import MAX_TAG_CHARS, StreamingContextScrubber
-from tests.cases import cases
 from tests.examples import examples
 
 O, C = "<memory-context>", "</memory-context>"  # noqa: E741
@@ -142,16 +141,16 @@ def in_sizes(text: str, size: int) -> list[str]:
 ROWS = [(number, chunks, total) for number, chunks, total in SAME] + [row[:3] for row in OTHER]
 
 
-@cases(("number", "chunks", "total"), SAME, ids=lambda value: value if isinstance(value, int) else "")
-def test_rows_that_stay_as_they_were(number: int, chunks: list[str], total: str) -> None:
+def test_rows_that_stay_as_they_were() -> None:
     """Fences are hidden and ordinary text is untouched where the reference did so."""
-    assert scrub(chunks) == total
+    for number, chunks, total in SAME:
+        assert scrub(chunks) == total, number
 
 
-@cases(("number", "chunks", "total", "why"), OTHER, ids=lambda value: value if isinstance(value, int) else "")
-def test_rows_where_the_reference_leaks_or_swallows(number: int, chunks: list[str], total: str, why: str) -> None:
+def test_rows_where_the_reference_leaks_or_swallows() -> None:
     """The known leaks are closed, each for the reason that is given."""
-    assert scrub(chunks) == total, why
+    for number, chunks, total, why in OTHER:
+        assert scrub(chunks) == total, f"{number}: {why}"
 
 
 def test_the_table_is_whole() -> None:
@@ -159,16 +158,16 @@ def test_the_table_is_whole() -> None:
     assert {number for number, _, _ in ROWS} == set(range(1, 82)) - {37, 38, 69}
 
 
-@cases("size", [1, 2, 3, 5, 7, 16, 17, 1000])
-def test_every_row_comes_out_the_same_in_chunks_of_any_size(size: int) -> None:
+def test_every_row_comes_out_the_same_in_chunks_of_any_size() -> None:
     """How the stream is cut does not matter."""
-    for number, chunks, total in ROWS:
-        assert scrub(in_sizes("".join(chunks), size)) == total, number
+    for size in [1, 2, 3, 5, 7, 16, 17, 1000]:
+        for number, chunks, total in ROWS:
+            assert scrub(in_sizes("".join(chunks), size)) == total, number
 
 
-@cases(
-    "text",
-    [
+def test_mentions_are_text() -> None:
+    """An opener in a sentence that continues, or in a code span, hides nothing, and neither do other tags."""
+    for text in [
         f"It is put between {O} tags.",
         f"It is put between {O} tags.\n\n" + "The answer goes on for long. " * 20,
         f"(see {O}, {O} or {O})",
@@ -182,16 +181,13 @@ def test_every_row_comes_out_the_same_in_chunks_of_any_size(size: int) -> None:
         "<memory-context " + "a" * 250 + ">",
         "<memory-contexts>x</memory-contexts>",
         r"<\memory-context>x<\/memory-context>",
-    ],
-)
-def test_mentions_are_text(text: str) -> None:
-    """An opener in a sentence that continues, or in a code span, hides nothing, and neither do other tags."""
-    assert scrub([text]) == text
+    ]:
+        assert scrub([text]) == text
 
 
-@cases(
-    ("text", "total"),
-    [
+def test_fences_that_look_like_mentions_are_hidden() -> None:
+    """Where the sentence does not continue, or a closer follows within reach, the opener begins a fence."""
+    for text, total in [
         (f"see {O} likes tea {C} end", "see  end"),
         (f"see {O} likes tea\nand coffee\n{C} end", "see  end"),
         (f"see {O} User likes tea", "see "),
@@ -211,11 +207,8 @@ def test_mentions_are_text(text: str) -> None:
         (f"a {O} b {O} c {C} d {C} e", "a  e"),
         ("a <memory-context/>\nsecret", "a "),
         (f"<\nmemory-context\n>secret{C}.", "."),
-    ],
-)
-def test_fences_that_look_like_mentions_are_hidden(text: str, total: str) -> None:
-    """Where the sentence does not continue, or a closer follows within reach, the opener begins a fence."""
-    assert {scrub([text]), scrub(text)} == {total}
+    ]:
+        assert {scrub([text]), scrub(text)} == {total}
 
 
 def test_the_limit_of_a_mention() -> None:

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoranda.safety import scan
-from tests.cases import cases
 from tests.examples import examples
 
 HITS = [
@@ -54,22 +53,22 @@ HARMLESS = [
 ]
 
 
-@cases(("kind", "text"), HITS)
-def test_a_sentence_that_does_harm_is_found(kind: str, text: str) -> None:
+def test_a_sentence_that_does_harm_is_found() -> None:
     """Poisoning that sounds like a preference, data in tool calls and images, and orders to decode are found."""
-    assert kind in {finding.id for finding in scan(text, learned=False)}
+    for kind, text in HITS:
+        assert kind in {finding.id for finding in scan(text, learned=False)}
 
 
-@cases("language", LANGUAGES)
-def test_every_language_is_understood(language: str) -> None:
+def test_every_language_is_understood() -> None:
     """The rules know the words of fourteen languages."""
-    assert scan(LANGUAGES[language], learned=False)
+    for language, sentence in LANGUAGES.items():
+        assert scan(sentence, learned=False), language
 
 
-@cases("text", HARMLESS)
-def test_a_harmless_sentence_on_the_same_topic_passes(text: str) -> None:
+def test_a_harmless_sentence_on_the_same_topic_passes() -> None:
     """A word by itself decides nothing: it takes who does what to which data."""
-    assert scan(text, learned=False) == ()
+    for text in HARMLESS:
+        assert scan(text, learned=False) == ()
 
 
 @given(st.randoms(use_true_random=False), st.integers(0, 12))

@@ -16,7 +16,6 @@ from memoranda.search.request import echo_input, echo_list, fit_json
 from memoranda.search.settings import RecallSettings
 from memoranda.search.tool import PARAMETERS, SessionSearchTool
 from memoranda.support.shorten import json_size
-from tests.cases import cases
 from tests.examples import examples
 from tests.search.past import BEGIN, tell
 
@@ -76,7 +75,7 @@ def test_every_answer_keeps_to_its_size(db: SessionDB, arguments: dict[str, Any]
 
 
 @pytest.mark.slow
-@cases(
+@pytest.mark.parametrize(
     "arguments",
     [
         {"query": "zebra nowhereword" + "\x01" * 1_900, "why": True, "limit": 10},

@@ -12,6 +12,8 @@ from memoranda.search.relevance import CONFIDENCES, judge_prompt
 from tests.search.conftest import Call
 from tests.search.past import BEGIN, tell
 
+pytestmark = pytest.mark.slow
+
 _DAY = 86_400.0
 _CHANGES = {
     "Which Node version does the shop front run on?": (

@@ -13,6 +13,8 @@ from tests.cli.terminal import Terminal
 from tests.search.conftest import Call
 from tests.search.past import BEGIN, tell
 
+pytestmark = pytest.mark.slow
+
 _WORDS = ("unsure", "likely", "sure")
 
 

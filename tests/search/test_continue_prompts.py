@@ -6,6 +6,8 @@ import pytest
 
 from memoranda.search.continue_prompts import asks_to_continue, asks_what_was_done
 
+pytestmark = pytest.mark.slow
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 FILES = sorted((Path(__file__).parent / "continue_prompts").glob("*.txt"))
 PROMPTS = [line for path in FILES for line in path.read_text("utf-8").splitlines()]

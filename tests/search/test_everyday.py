@@ -17,7 +17,6 @@ from benchmarks.everyday import (
     summarize,
     table,
 )
-from tests.cases import cases
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -79,8 +78,8 @@ def test_the_hook_shows_nothing_for_the_prompts_of_an_ordinary_day() -> None:
     assert "| prompts | 20 | 0 |" in table("prompts without an answer", summarize(asked)["prompts without an answer"])
 
 
-@cases("rule", RULES)
-def test_every_rule_that_is_switched_off_exists(rule: str) -> None:
+def test_every_rule_that_is_switched_off_exists() -> None:
     """A rule that was removed or renamed is removed or renamed in the benchmark, too."""
-    with without(RULES[rule]):
-        pass
+    for rule in RULES:
+        with without(RULES[rule]):
+            pass

@@ -5,16 +5,15 @@ from hypothesis import strategies as st
 
 from memoranda.search.excerpts import CLOSE, CUT, OPEN, excerpt, without_markdown
 from memoranda.search.query import Query, parse
-from tests.cases import cases
 
 
 def snippet(text: str, query: Query, width: int = 240) -> str:
     return excerpt(text, query, width).text
 
 
-@cases(
-    ("typed", "text", "shown"),
-    [
+def test_every_match_is_marked() -> None:
+    """Stems, accents, scripts, prefixes and phrases are marked in the spelling of the text."""
+    for typed, text, shown in [
         ("migrate", "We migrated; migrations run.", "We >>>migrated<<<; >>>migrations<<< run."),
         ("cafe naive", "A naïve Café.", "A >>>naïve<<< >>>Café<<<."),
         ("数据库迁移", "完成了数据库迁移，备份数据库。", "完成了>>>数据库迁移<<<，备份数据库。"),
@@ -28,16 +27,13 @@ def snippet(text: str, query: Query, width: int = 240) -> str:
         ("🎉", "party 🎉!", "party >>>🎉<<<!"),
         ("python NOT java", "python, not java", ">>>python<<<, not java"),
         ("how do we deploy?", "how we deploy", "how we >>>deploy<<<"),
-    ],
-)
-def test_every_match_is_marked(typed: str, text: str, shown: str) -> None:
-    """Stems, accents, scripts, prefixes and phrases are marked in the spelling of the text."""
-    assert snippet(text, parse(typed)) == shown
+    ]:
+        assert snippet(text, parse(typed)) == shown
 
 
-@cases(
-    ("text", "shown"),
-    [
+def test_markdown_is_shown_as_plain_text() -> None:
+    """Code that only looks like Markdown stays as it is."""
+    for text, shown in [
         ("## The **zebra** is `striped`", "The >>>zebra<<< is striped"),
         ("> a *tame* zebra\n> said so", "a tame >>>zebra<<< said so"),
         ("see [the zebra](https://example.org/a_(b)) here", "see the >>>zebra<<< here"),
@@ -46,11 +42,8 @@ def test_every_match_is_marked(typed: str, text: str, shown: str) -> None:
         ("* one zebra\n+ two", "- one >>>zebra<<< - two"),
         ("```python\nzebra(**options, *rest)\n```", " >>>zebra<<<(**options, *rest) "),
         ("zebra in __init__.py: 2*a*b, ls *.py", ">>>zebra<<< in __init__.py: 2*a*b, ls *.py"),
-    ],
-)
-def test_markdown_is_shown_as_plain_text(text: str, shown: str) -> None:
-    """Code that only looks like Markdown stays as it is."""
-    assert snippet(text, parse("zebra")) == shown
+    ]:
+        assert snippet(text, parse("zebra")) == shown
 
 
 @given(st.text(st.sampled_from("*`~#>[]()|-_ \nab"), max_size=2_000))

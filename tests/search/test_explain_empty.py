@@ -10,9 +10,10 @@ from memoranda.home.session_db import SessionDB
 from memoranda.memory.record.scope import Scope
 from memoranda.search import guidance
 from memoranda.search.tool import SessionSearchTool
-from tests.cases import cases
 from tests.search.conftest import Call
 from tests.search.past import BEGIN, tell
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -24,9 +25,9 @@ def db(tmp_path: Path) -> Iterator[SessionDB]:
         yield opened
 
 
-@cases(
-    ("filters", "blamed"),
-    [
+def test_what_the_filters_leave_out_was_said_nevertheless(call: Call) -> None:
+    """No word is called unheard of that occurs without the filters, and the filter to blame is named."""
+    for filters, blamed in [
         ({"since": "2025-07-01"}, ["since"]),
         ({"until": "2025-06-01"}, ["until"]),
         ({"role_filter": "assistant"}, ["role_filter"]),
@@ -36,15 +37,11 @@ def db(tmp_path: Path) -> Iterator[SessionDB]:
         ({"source": "\ud800"}, ["source"]),
         ({"since": "2030-01-01", "until": "2020-01-01"}, ["since", "until"]),
         ({"project": "nope/nope"}, ["project"]),
-    ],
-    ids=str,
-)
-def test_what_the_filters_leave_out_was_said_nevertheless(call: Call, filters: Any, blamed: list[str]) -> None:
-    """No word is called unheard of that occurs without the filters, and the filter to blame is named."""
-    answer = call(query="zebra", **filters)
-    assert (answer["results"], answer["left_out_by"]) == ([], blamed)
-    assert "not_found" not in answer
-    assert answer["message"] != guidance.NOTHING
+    ]:
+        answer = call(query="zebra", **filters)
+        assert (answer["results"], answer["left_out_by"]) == ([], blamed)
+        assert "not_found" not in answer
+        assert answer["message"] != guidance.NOTHING
 
 
 def test_words_that_never_occur_are_named_whatever_the_filters(call: Call) -> None:

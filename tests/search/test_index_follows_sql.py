@@ -10,6 +10,8 @@ import pytest
 import memoranda
 from memoranda.api.memory import Memory
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Iterator[Memory]:

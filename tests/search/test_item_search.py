@@ -10,6 +10,8 @@ from memoranda.api.memory import Memory
 from memoranda.errors import SessionError
 from memoranda.types import FoundItem
 
+pytestmark = pytest.mark.slow
+
 _NOTES = ("notes", "work")
 
 
@@ -74,7 +76,6 @@ def test_a_search_sees_the_latest_version_only(memory: Memory) -> None:
     assert _found(memory.items.search((), "walrus")) == ["k"]
 
 
-@pytest.mark.slow
 def test_filters_and_pages_apply_to_what_was_found(memory: Memory) -> None:
     """Pages follow each other without gaps, also where a filter removes most of what the words find."""
     for number in range(300):

@@ -11,8 +11,9 @@ import memoranda
 from memoranda.search import guidance
 from memoranda.search.index import vocabulary
 from memoranda.search.index.postings import Filters
-from tests.cases import cases
 from tests.search.library import Library
+
+pytestmark = pytest.mark.slow
 
 TEXTS = {
     "german": "Der Datenbankserver wurde neu gestartet",
@@ -33,9 +34,9 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield opened
 
 
-@cases(
-    "typed, name",
-    [
+def test_a_part_of_a_word_is_found(memory: memoranda.Memory) -> None:
+    """Words that are joined, have another ending, or are names in code."""
+    for typed, name in [
         ("Datenbank", "german"),
         ("server", "german"),
         ("Datenbank Wartung", "german"),
@@ -43,14 +44,11 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Any:
         ("tietokanna", "finnish"),
         ("בית", "hebrew"),
         ("heronmath", "library"),
-    ],
-)
-def test_a_part_of_a_word_is_found(memory: memoranda.Memory, typed: str, name: str) -> None:
-    """Words that are joined, have another ending, or are names in code."""
-    found = memory.search(typed)
-    assert [hit["snippet"].replace(">>>", "").replace("<<<", "") for hit in found["results"]] == [TEXTS[name]]
-    assert found["matched"] == guidance.LONGER_WORDS
-    assert found["confidence"] == found["results"][0]["confidence"] == "unsure"
+    ]:
+        found = memory.search(typed)
+        assert [hit["snippet"].replace(">>>", "").replace("<<<", "") for hit in found["results"]] == [TEXTS[name]]
+        assert found["matched"] == guidance.LONGER_WORDS
+        assert found["confidence"] == found["results"][0]["confidence"] == "unsure"
 
 
 def test_the_whole_word_is_marked(memory: memoranda.Memory) -> None:
@@ -59,10 +57,10 @@ def test_the_whole_word_is_marked(memory: memoranda.Memory) -> None:
     assert memory.search("bankserv")["not_found"] == ["bankserv"]
 
 
-@cases("typed", ["heron", '"Datenbank"', "Datenbank NOT neu", "(Datenbank OR Bank)", "dat", "dbx", "5433", "ztenban"])
-def test_nothing_longer_is_searched_otherwise(memory: memoranda.Memory, typed: str) -> None:
+def test_nothing_longer_is_searched_otherwise(memory: memoranda.Memory) -> None:
     """If the words occur, if they are meant literally, if they are short or no words, and if no word contains them."""
-    assert memory.search(typed).get("matched") != guidance.LONGER_WORDS
+    for typed in ["heron", '"Datenbank"', "Datenbank NOT neu", "(Datenbank OR Bank)", "dat", "dbx", "5433", "ztenban"]:
+        assert memory.search(typed).get("matched") != guidance.LONGER_WORDS
 
 
 def test_words_of_other_users_find_nothing(tmp_path: Path) -> None:
@@ -118,7 +116,6 @@ def test_looking_inside_words_reads_no_postings(memory: memoranda.Memory, monkey
     assert not any("postings" in statement for statement in statements)
 
 
-@pytest.mark.slow
 def test_a_list_of_words_is_read_as_it_was_written() -> None:
     """Short ones as they are, long ones compressed, whatever bytes these have."""
     with closing(sqlite3.connect(":memory:")) as connection:

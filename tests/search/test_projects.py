@@ -16,6 +16,8 @@ from memoranda.support.projects import matching_projects
 from tests.contracts.store.rotation import rotate
 from tests.examples import examples
 
+pytestmark = pytest.mark.slow
+
 HOUSE, FORK, SHED = "github.com/ana/house#aaaaaaaaaaaa", "github.com/ben/house#aaaaaaaaaaaa", "shed#cccccccccccc"
 Call = Callable[..., dict[str, Any]]
 
@@ -105,7 +107,6 @@ def test_messages_can_be_searched_by_project_too(db: SessionDB) -> None:
     assert db.search_messages("lock", projects=[]) == []
 
 
-@pytest.mark.slow
 @settings(max_examples=examples(25))
 @given(st.lists(st.sampled_from([HOUSE, FORK, SHED, "github.com/ana/house", None]), max_size=8), st.booleans())
 def test_a_limited_search_finds_what_an_unlimited_one_finds_of_the_project(

@@ -1,8 +1,11 @@
 """The words of a prompt tell what kind of prompt it is, in several languages."""
 
+import pytest
+
 from memoranda.search.query import asks_about_the_past, find_places
 from memoranda.search.relevance import find_kind, find_owners
-from tests.cases import cases
+
+pytestmark = pytest.mark.slow
 
 
 def test_questions_about_the_past_are_known_by_their_words() -> None:
@@ -13,7 +16,7 @@ def test_questions_about_the_past_are_known_by_their_words() -> None:
     assert not asks_about_the_past("We have to be careful: " + "did it work? " * 60)
 
 
-@cases("prompt", ["Where is the key?", "and how is Ana", "remind me of the port", "¿Dónde está?"])
+@pytest.mark.parametrize("prompt", ["Where is the key?", "and how is Ana", "remind me of the port", "¿Dónde está?"])
 def test_a_question_needs_no_question_mark(prompt: str) -> None:
     """A question word, a question mark, or a request to remember."""
     assert find_kind(prompt).question
@@ -25,7 +28,7 @@ def test_a_task_is_no_question() -> None:
     assert not find_kind("Here is the report. Is it fine? " + "More of the report. " * 30).question
 
 
-@cases("prompt", ["my dentist", "what did you recommend?", "mein Zahnarzt", "où est notre clé"])
+@pytest.mark.parametrize("prompt", ["my dentist", "what did you recommend?", "mein Zahnarzt", "où est notre clé"])
 def test_a_personal_prompt_speaks_of_its_author(prompt: str) -> None:
     """Or of what the assistant said."""
     assert find_kind(prompt).personal
@@ -42,7 +45,7 @@ def test_names_are_capitalised_words_within_a_sentence() -> None:
     assert find_kind("Where does Ana live, in Porto?").names == {"ana", "porto"}
 
 
-@cases(
+@pytest.mark.parametrize(
     "question, owners",
     [
         ("What is the catalog team's port, and Carla's?", [{"catalog", "team"}]),
@@ -58,7 +61,7 @@ def test_the_owner_of_what_is_asked_about_is_known(question: str, owners: list[s
     assert find_owners(question) == owners
 
 
-@cases(
+@pytest.mark.parametrize(
     "question",
     [
         "What's the plan for today's call?",
@@ -73,7 +76,7 @@ def test_the_speaker_a_time_and_an_everyday_word_are_no_owners(question: str) ->
     assert find_owners(question) == []
 
 
-@cases(
+@pytest.mark.parametrize(
     "text, before",
     [
         ("Who is the network team's lead?", ("after", "team")),

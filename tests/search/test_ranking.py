@@ -14,6 +14,8 @@ from memoranda.search.index.postings import ASSISTANT, TITLE, TOOL, USER, IndexS
 from memoranda.search.query import Perspective, find_perspective
 from memoranda.search.ranking import AdjacentTerms, MatchedTerm, Matches, RankingContext, rank, rank_messages
 
+pytestmark = pytest.mark.slow
+
 NOW = 1_800_000_000.0
 DAY = 86_400.0
 SIZE = IndexSize(messages=10_000, sessions=500, tokens=500_000)

@@ -4,6 +4,8 @@ import os
 import time
 from pathlib import Path
 
+import pytest
+
 from memoranda.safety.redaction import Redactor
 from memoranda.search.recall_log import (
     GIVEN,
@@ -15,6 +17,8 @@ from memoranda.search.recall_log import (
     read_calls,
     recalls_path,
 )
+
+pytestmark = pytest.mark.slow
 
 KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.search.excerpts import entries_matching
-from tests.cases import cases
+
+pytestmark = pytest.mark.slow
 
 ENTRIES = (
     "The staging database is called heron.",
@@ -15,7 +16,7 @@ ENTRIES = (
 )
 
 
-@cases(
+@pytest.mark.parametrize(
     ("question", "place"),
     [
         ("which databases do we have for staging?", 0),
@@ -31,7 +32,7 @@ def test_an_entry_that_shares_a_word_is_found(question: str, place: int) -> None
     assert entries_matching(question, ENTRIES)[:1] == [ENTRIES[place]]
 
 
-@cases("question", ["", "the", "what is it?", "zebra", "可以", "?!"])
+@pytest.mark.parametrize("question", ["", "the", "what is it?", "zebra", "可以", "?!"])
 def test_small_words_and_other_subjects_find_nothing(question: str) -> None:
     """Silence is better than noise."""
     found = entries_matching(question, ["Zoo: no stripes.", "Lunch at noon."])
@@ -44,7 +45,6 @@ def test_those_that_share_most_come_first() -> None:
     assert entries_matching("heron on staging", entries) == ["staging heron", "heron", "staging"]
 
 
-@pytest.mark.slow
 @given(question=st.text(), entries=st.lists(st.text(), max_size=5))
 def test_what_is_found_was_there(question: str, entries: list[str]) -> None:
     """Nothing is made up or said twice, whatever is asked."""

@@ -12,6 +12,8 @@ from memoranda.search.query import Term, parse
 from tests.search.conftest import Call
 from tests.search.past import BEGIN, tell
 
+pytestmark = pytest.mark.slow
+
 DAY = 86_400.0
 
 

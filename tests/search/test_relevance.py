@@ -17,7 +17,6 @@ from memoranda.search.relevance import (
     HitRater,
     judge_prompt,
 )
-from tests.cases import cases
 
 _SAID = [
     "The staging database is the heron cluster, on port 5433.",
@@ -42,7 +41,7 @@ def _worth(db: SessionDB, prompt: str) -> list[str]:
     return [hit.session_id for hit in judge_prompt(db, prompt, Filters(db.scope), limit=3).hits]
 
 
-@cases(
+@pytest.mark.parametrize(
     "prompt",
     [
         "Which port did the heron cluster have?",
@@ -55,16 +54,21 @@ def test_relevant_evidence_is_shown(db: SessionDB, prompt: str) -> None:
     assert _worth(db, prompt) == ["s0"]
 
 
-@cases(
-    "prompt",
-    [
-        "continue", "fix the failing tests", "Add a page that shows the list", "connect to the database",
-        "What was the capital of Portugal?", "the port", "", "   ", "???", "write a cluster of poems about a heron",
-    ],
-)  # fmt: skip
-def test_what_does_not_bear_on_a_prompt_is_not_said(db: SessionDB, prompt: str) -> None:
+def test_what_does_not_bear_on_a_prompt_is_not_said(db: SessionDB) -> None:
     """Though a search would answer with something."""
-    assert _worth(db, prompt) == []
+    for prompt in [
+        "continue",
+        "fix the failing tests",
+        "Add a page that shows the list",
+        "connect to the database",
+        "What was the capital of Portugal?",
+        "the port",
+        "",
+        "   ",
+        "???",
+        "write a cluster of poems about a heron",
+    ]:
+        assert _worth(db, prompt) == []
 
 
 def test_signs_of_a_search_mean_nothing_in_a_prompt(db: SessionDB) -> None:
@@ -140,15 +144,15 @@ def belongings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SessionDB]:
         yield made
 
 
-@cases("said", list(_BELONGINGS))
-def test_what_belongs_to_someone_else_is_not_shown(belongings: SessionDB, said: str) -> None:
+def test_what_belongs_to_someone_else_is_not_shown(belongings: SessionDB) -> None:
     """The owner that a question names has to be mentioned, by a word of the same meaning at least.
 
     So does what says which of several is meant, where a message is about another one of them.
     """
-    own, of_another = _BELONGINGS[said]
-    assert len(_worth(belongings, own)) == 1
-    assert _worth(belongings, of_another) == []
+    for said in list(_BELONGINGS):
+        own, of_another = _BELONGINGS[said]
+        assert len(_worth(belongings, own)) == 1
+        assert _worth(belongings, of_another) == []
 
 
 def test_a_question_about_another_owner_was_not_asked_before(belongings: SessionDB) -> None:

@@ -12,9 +12,10 @@ from memoranda.search.index.postings import Filters
 from memoranda.search.query import content_words
 from memoranda.search.relevance import judge_prompt
 from memoranda.search.repeated_questions import is_asking, own_words
-from tests.cases import cases
 from tests.search.conftest import Call
 from tests.search.past import BEGIN, tell
+
+pytestmark = pytest.mark.slow
 
 _DAY = 86_400.0
 _QUESTION = "How did we fix the deadlocks of the import worker?"
@@ -63,7 +64,6 @@ _REPEATED = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("reply", ["I do not know.", None])
 @pytest.mark.parametrize("kind", _ASKINGS)
 def test_after_twenty_askings_the_original_comes_first(db: SessionDB, call: Call, kind: str, reply: str | None) -> None:
@@ -317,9 +317,9 @@ def test_a_search_for_what_the_user_said_shows_what_the_user_said(db: SessionDB,
     assert result["matched_role"] == "user" and "deadlocks" in result["snippet"]
 
 
-@cases(
-    "text",
-    [
+def test_questions_are_known_by_their_form() -> None:
+    """With and without a question mark."""
+    for text in [
         "Where is it?",
         "remind me where it is",
         "在哪里",
@@ -327,20 +327,19 @@ def test_a_search_for_what_the_user_said_shows_what_the_user_said(db: SessionDB,
         "何でしたか。",
         "Wo steht das",
         "So, how did that end",
-    ],
+    ]:
+        assert is_asking(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["It is in the drawer.", "Take both locks in one order.", "在抽屉里。", "何度も試して直した。"]
 )
-def test_questions_are_known_by_their_form(text: str) -> None:
-    """With and without a question mark."""
-    assert is_asking(text)
-
-
-@cases("text", ["It is in the drawer.", "Take both locks in one order.", "在抽屉里。", "何度も試して直した。"])
 def test_statements_are_not_questions(text: str) -> None:
     """This is true even for short ones."""
     assert not is_asking(text)
 
 
-@cases(
+@pytest.mark.parametrize(
     ("reply", "answers"),
     [
         ("I do not know.", False),

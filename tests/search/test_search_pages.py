@@ -8,6 +8,8 @@ import memoranda
 from tests.cli.terminal import Terminal
 from tests.search.past import BEGIN, tell
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
@@ -20,7 +22,6 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.slow
 def test_a_search_lists_as_many_conversations_as_a_program_wants(home: Path) -> None:
     """Each once, in the order of the single pages; a cursor continues if there are more."""
     with memoranda.open(home) as memory:

@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from memoranda.search.speakers import OTHER_SPEAKER, speaker_weights
-from tests.cases import cases
 from tests.search.library import Library
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_question_about_a_person_prefers_what_that_person_said(tmp_path: Path) -> None:
@@ -22,7 +25,7 @@ def test_a_question_about_a_person_prefers_what_that_person_said(tmp_path: Path)
     library.close()
 
 
-@cases("text", ["Ana: at six", "[Ana] at six", "<ana> at six", "**Ana**: at six", "Ana Ruiz: at six"])
+@pytest.mark.parametrize("text", ["Ana: at six", "[Ana] at six", "<ana> at six", "**Ana**: at six", "Ana Ruiz: at six"])
 def test_the_beginning_of_a_message_names_its_speaker(text: str) -> None:
     """As chat programs write it; messages of others count less, and messages without a speaker stay as they are."""
     texts = {1: text, 2: text, 3: "Ben: at six", 4: "at six, Ana"}

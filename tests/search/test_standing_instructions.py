@@ -7,9 +7,10 @@ import pytest
 
 from memoranda.home.session_db import SessionDB
 from memoranda.search.index.standing_instructions import concerns_work, is_standing
-from tests.cases import cases
 from tests.search.conftest import Call
 from tests.search.past import BEGIN, tell
+
+pytestmark = pytest.mark.slow
 
 DAY = 86_400.0
 
@@ -20,9 +21,9 @@ def db(tmp_path: Path) -> Iterator[SessionDB]:
         yield opened
 
 
-@cases(
-    "text",
-    [
+def test_a_standing_instruction_is_recognised() -> None:
+    """Words such as "always", "from now on" and "I prefer" make a standing instruction, in several languages."""
+    for text in [
         "Always run the linter before you commit.",
         "Thanks. And never push to main directly, please.",
         "From now on, answer in metric units.",
@@ -35,14 +36,11 @@ def db(tmp_path: Path) -> Iterator[SessionDB]:
         "De ahora en adelante usa tabulaciones.",
         "从现在开始用中文回答",
         "今後は日本語で答えてください",
-    ],
-)
-def test_a_standing_instruction_is_recognised(text: str) -> None:
-    """Words such as "always", "from now on" and "I prefer" make a standing instruction, in several languages."""
-    assert is_standing(text)
+    ]:
+        assert is_standing(text)
 
 
-@cases(
+@pytest.mark.parametrize(
     "text",
     [
         "Why does the build always fail on Mondays?",
@@ -57,9 +55,9 @@ def test_a_report_is_no_standing_instruction(text: str) -> None:
     assert not is_standing(text)
 
 
-@cases(
-    ("prompt", "expected"),
-    [
+def test_instructions_concern_prompts_that_ask_for_work() -> None:
+    """A prompt that asks for work or advice is concerned by instructions; a question about the past is not."""
+    for prompt, expected in [
         ("Can you write the release notes?", True),
         ("How should I name the new branch?", True),
         ("Write a commit message for this change", True),
@@ -69,11 +67,8 @@ def test_a_report_is_no_standing_instruction(text: str) -> None:
         ("How many releases have I made?", False),
         ("Can you summarize our conversations about the linter?", False),
         ("What does Ana like to eat?", False),
-    ],
-)
-def test_instructions_concern_prompts_that_ask_for_work(prompt: str, expected: bool) -> None:
-    """A prompt that asks for work or advice is concerned by instructions; a question about the past is not."""
-    assert concerns_work(prompt) is expected
+    ]:
+        assert concerns_work(prompt) is expected
 
 
 def test_an_instruction_ranks_higher_for_work_and_not_for_the_past(db: SessionDB, call: Call) -> None:

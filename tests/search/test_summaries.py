@@ -18,6 +18,8 @@ from memoranda.search.tool import SessionSearchTool
 from tests.search.past import tell
 from tests.timing import GIVE_UP, HANG
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[SessionDB]:
@@ -70,7 +72,6 @@ def test_a_model_that_fails_leaves_the_messages(db: SessionDB) -> None:
     assert answer["note"].startswith("1 of 5 summaries could not be made (gone)")
 
 
-@pytest.mark.slow
 def test_each_result_has_a_summary_or_messages_at_any_size(db: SessionDB) -> None:
     """Also where an answer has room for one result only."""
     for size in range(900, 2_600, 100):
@@ -144,7 +145,6 @@ def test_a_model_that_ends_its_thread_is_not_waited_for(db: SessionDB) -> None:
         thread.join(GIVE_UP)
 
 
-@pytest.mark.slow
 def test_a_word_about_missing_summaries_keeps_to_the_size_too(tmp_path: Path) -> None:
     """Also where the messages fill the answer."""
     with SessionDB(tmp_path / "full.db") as db:

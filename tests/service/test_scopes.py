@@ -13,7 +13,6 @@ from memoranda.home.access.keys import SCOPES
 from memoranda.service.http.route import JSON_LINES
 from memoranda.service.http.routes import ROUTES
 from memoranda.service.mounts import COMPATIBLE
-from tests.cases import cases
 from tests.service.compatible.test_isolation import COMPATIBLE_ROUTES, Belongings, send_request
 from tests.service.http.running_service import RunningService, run_service
 from tests.service.http.test_isolation import SECRET, Victim, add_victim, build_request
@@ -91,29 +90,29 @@ def _check(scope: str, before: State, after: State) -> None:
 
 
 @pytest.mark.slow
-@cases(("scope", "name"), [(scope, name) for scope in SCOPES for name in (*_OWN_ROUTES, *COMPATIBLE_ROUTES)])
-def test_no_key_changes_what_another_scope_guards(target: _Target, scope: str, name: str) -> None:
+def test_no_key_changes_what_another_scope_guards(target: _Target) -> None:
     """Through none of the routes, with ids that exist and belong to the key's own user; `append` shows nothing."""
-    before = target.state()
-    client = target.client(scope)
-    if name in _OWN_ROUTES:
-        answer = client.request(**build_request(_OWN_ROUTES[name], target.victim))
-        # Who ends a session sees its title.
-        assert scope != "append" or name == "end_session" or SECRET not in answer.text
-    else:
-        send_request(client, COMPATIBLE_ROUTES[name], target.belongings.ids)
-    _check(scope, before, target.state())
+    for scope, name in [(scope, name) for scope in SCOPES for name in (*_OWN_ROUTES, *COMPATIBLE_ROUTES)]:
+        before = target.state()
+        client = target.client(scope)
+        if name in _OWN_ROUTES:
+            answer = client.request(**build_request(_OWN_ROUTES[name], target.victim))
+            # Who ends a session sees its title.
+            assert scope != "append" or name == "end_session" or SECRET not in answer.text
+        else:
+            send_request(client, COMPATIBLE_ROUTES[name], target.belongings.ids)
+        _check(scope, before, target.state())
 
 
-@cases(("scope", "line"), [(scope, line) for scope in SCOPES for line in _LINES.values()])
-def test_no_key_imports_what_another_scope_guards(target: _Target, scope: str, line: Any) -> None:
+def test_no_key_imports_what_another_scope_guards(target: _Target) -> None:
     """Whatever kind of line it is; together with lines that the key may import, nothing is."""
-    before = target.state()
-    content = json.dumps(_LINES["a new session"] | {"id": "first"}) + "\n" + json.dumps(line)
-    answer = target.client(scope).post("/v1/import", content=content, headers={"Content-Type": JSON_LINES})
-    after = target.state()
-    _check(scope, before, after)
-    is_allowed = scope == "append" and "item" not in line
-    assert answer.status_code == (200 if is_allowed else 403)
-    if not is_allowed:
-        assert after == before
+    for scope, line in [(scope, line) for scope in SCOPES for line in _LINES.values()]:
+        before = target.state()
+        content = json.dumps(_LINES["a new session"] | {"id": "first"}) + "\n" + json.dumps(line)
+        answer = target.client(scope).post("/v1/import", content=content, headers={"Content-Type": JSON_LINES})
+        after = target.state()
+        _check(scope, before, after)
+        is_allowed = scope == "append" and "item" not in line
+        assert answer.status_code == (200 if is_allowed else 403)
+        if not is_allowed:
+            assert after == before

@@ -13,6 +13,8 @@ from memoranda.storage.sqlite.database import Database
 from memoranda.storage.sqlite.write_ahead_log import WalCheckpointer
 from tests.timing import wait_until
 
+pytestmark = pytest.mark.slow
+
 
 class Log:
     """A database with a log, and every connection that was opened for a checkpoint."""

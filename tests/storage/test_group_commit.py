@@ -14,7 +14,7 @@ import pytest
 from memoranda.errors import LockTimeoutError, SessionError
 from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.storage.sqlite.engine import SqliteEngine
-from tests.interrupts import interrupted_at, moments
+from tests.storage.interrupts import interrupted_at, moments
 from tests.timing import GIVE_UP, wait_until
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -11,6 +11,8 @@ from memoranda.errors import CorruptStoreError, NewerStoreError
 from memoranda.storage.home_database import FILE_NAME, HomeDatabase
 from memoranda.storage.schema import Column, Migration, Schema, Table
 
+pytestmark = pytest.mark.slow
+
 ONE = Schema(1, (Table("ones", "Ones.", (Column("id", "numbered"), Column("text", "text"))),), (), name="one")
 TWO = Schema(3, (Table("twos", "Twos.", (Column("id", "numbered"), Column("text", "text"))),), (), name="two")
 

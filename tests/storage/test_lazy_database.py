@@ -10,6 +10,8 @@ from memoranda.storage.lazy_database import LazyDatabase
 from memoranda.storage.schema import Column, Schema, Table
 from tests.conftest import mode
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = Schema(1, (Table("notes", "Notes.", (Column("id", "numbered"), Column("text", "text"))),), ())
 
 

@@ -13,10 +13,9 @@ from memoranda.storage.lazy_database import LazyDatabase
 from memoranda.storage.orphaned_wal import database_exists, main_file_missing
 from memoranda.storage.schema import Column, Schema, Table
 from memoranda.storage.sqlite.database import Database
-from tests.conftest import tree
+from tests.conftest import Strikes, tree
 from tests.forked import Forked, Say, forking, in_child
 from tests.storage.orphaned_stores import LOSSES, killed_store
-from tests.strikes import Strikes
 
 NOTES = Schema(1, (Table("notes", "Notes.", (Column("id", "numbered"), Column("text", "text"))),), ())
 

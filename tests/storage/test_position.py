@@ -3,7 +3,8 @@
 import pytest
 
 from memoranda.storage.position import START, Position
-from tests.cases import cases
+
+pytestmark = pytest.mark.slow
 
 
 def test_positions_compare_by_transaction_and_then_by_row() -> None:
@@ -11,7 +12,7 @@ def test_positions_compare_by_transaction_and_then_by_row() -> None:
     assert START < Position(0, 1) < Position(0, 2) < Position(7, 1) < Position(8, 0)
 
 
-@cases(("position", "text"), [(START, "0"), (Position(0, 17), "17"), (Position(5, 17), "5-17")])
+@pytest.mark.parametrize(("position", "text"), [(START, "0"), (Position(0, 17), "17"), (Position(5, 17), "5-17")])
 def test_a_position_can_be_stored_as_text(position: Position, text: str) -> None:
     """A plain number is a row, as followers stored it before positions existed."""
     assert str(position) == text
@@ -23,7 +24,7 @@ def test_a_number_is_read_as_a_row() -> None:
     assert Position.parse(17) == Position(0, 17)
 
 
-@cases("text", ["", "x", "1-", "1-2-3", "-"])
+@pytest.mark.parametrize("text", ["", "x", "1-", "1-2-3", "-"])
 def test_an_invalid_position_is_refused(text: str) -> None:
     """A damaged value must not become a position."""
     with pytest.raises(ValueError, match="invalid literal"):

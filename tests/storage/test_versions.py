@@ -23,6 +23,8 @@ from memoranda.storage.sqlite.schema_upgrade import upgrade_schema
 from tests.conftest import tree
 from tests.forked import in_child
 
+pytestmark = pytest.mark.slow
+
 THINGS = Table("things", "Things.", (Column("id", "numbered"), Column("name", "text", "NOT NULL")))
 FIRST = Schema(1, (THINGS,), ("CREATE INDEX IF NOT EXISTS idx_name ON things(name)",), name="things")
 WIDER = Table("things", "Things.", (*THINGS.columns, Column("size", "integer", "NOT NULL DEFAULT 7")))
@@ -145,7 +147,6 @@ def test_a_migration_that_fails_does_not_change_the_store(tmp_path: Path) -> Non
     assert order == ["first", "second", "second"]
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 @pytest.mark.parametrize("step", range(1, 12))
 def test_an_upgrade_killed_at_any_statement_is_finished_by_the_next(tmp_path: Path, step: int) -> None:
@@ -185,7 +186,6 @@ def test_an_upgrade_killed_at_any_statement_is_finished_by_the_next(tmp_path: Pa
     again.close()
 
 
-@pytest.mark.slow
 def test_a_new_store_made_by_many_at_once_is_one_store(tmp_path: Path) -> None:
     """Six processes open a file that is not there yet: all of them can use it, and it has one version."""
     path = tmp_path / "home" / "state.db"

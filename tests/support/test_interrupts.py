@@ -8,6 +8,8 @@ import pytest
 from memoranda.support.interrupts import deferred_interrupts, interruptible
 from tests.timing import GIVE_UP, HANG
 
+pytestmark = pytest.mark.slow
+
 
 def _interrupt() -> None:
     signal.raise_signal(signal.SIGINT)

@@ -1,6 +1,10 @@
 """An attribute that is computed when it is first read."""
 
+import pytest
+
 from memoranda.support.lazy_attribute import lazy_attribute
+
+pytestmark = pytest.mark.slow
 
 
 class Circle:

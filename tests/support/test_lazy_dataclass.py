@@ -10,6 +10,8 @@ import pytest
 
 from memoranda.support.lazy_dataclass import dataclass
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass(frozen=True, slots=True)
 class _Lazy:

@@ -7,6 +7,8 @@ import pytest
 from memoranda.support import lazy_pattern
 from memoranda.support.lazy_pattern import compile_later
 
+pytestmark = pytest.mark.slow
+
 
 def test_an_expression_is_compiled_once_and_only_when_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not when a module is loaded that may need it."""

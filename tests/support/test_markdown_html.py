@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from memoranda.support.markdown_html import render_markdown
 from tests.timing import GIVE_UP
 
+pytestmark = pytest.mark.slow
+
 _TAG = re.compile(r"</?(\w+)[^<>]*>")
 _ALLOWED = {"p", "pre", "code", "hr", "strong", "em", "del", "a", "ul", "ol", "li", "blockquote", "div", "table",
             "thead", "tbody", "tr", "th", "td"}  # fmt: skip
@@ -115,7 +117,6 @@ def test_words_are_kept(text: str) -> None:
     assert re.findall(r"\w+", shown) == re.findall(r"\w+", text)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("part", _OPENINGS)
 def test_the_time_grows_with_the_text(part: str) -> None:
     """Repeated openings without an end cost no more than a few seconds for 100,000 characters."""

@@ -12,6 +12,8 @@ import pytest
 from memoranda.support.processes import has_ended, process_identity, processes_that_opened
 from tests.timing import wait_until
 
+pytestmark = pytest.mark.slow
+
 _SAY = """
 import sys, time
 from memoranda.support.processes import process_identity

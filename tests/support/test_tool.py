@@ -15,7 +15,8 @@ from memoranda.integrations.tool_host import ToolHost
 from memoranda.models.model import Reply
 from memoranda.support.tool import OWN_TOOLS, Tool, ToolFacts, facts_of, own_tool
 from memoranda.testing.scripted.model import ScriptedModel
-from tests.cases import cases
+
+pytestmark = pytest.mark.slow
 
 SOURCE = Path(memoranda.__file__).parent
 
@@ -55,7 +56,6 @@ def test_every_tool_that_is_offered_has_its_row(memory: Memory, monkeypatch: pyt
     assert set(TOOLS.values()) <= {name for name, facts in OWN_TOOLS.items() if facts.for_hosts}
 
 
-@pytest.mark.slow
 def test_own_tools_are_built_from_their_rows() -> None:
     """Whatever offers them: `Tool` itself is for tools of others, whose names are not written in the source."""
     built = [path for path in SOURCE.rglob("*.py") if re.search(r"(?<!\w)Tool\(\s*\"", path.read_text("utf-8"))]
@@ -79,10 +79,10 @@ def test_nothing_good_is_assumed_of_an_unknown_tool() -> None:
     assert (described["title"], described["annotations"]) == ("weather", hints)
 
 
-@cases("name", OWN_TOOLS)
-def test_the_facts_of_a_tool_agree_with_each_other(name: str) -> None:
+def test_the_facts_of_a_tool_agree_with_each_other() -> None:
     """What only reads destroys nothing over any door, and what other programs get has a title."""
-    facts = OWN_TOOLS[name]
-    assert facts.read_only or facts.scope == "curate"
-    assert bool(facts.title) == facts.for_hosts
-    assert not (facts.for_hosts and facts.read_only and facts.destructive)
+    for name in OWN_TOOLS:
+        facts = OWN_TOOLS[name]
+        assert facts.read_only or facts.scope == "curate"
+        assert bool(facts.title) == facts.for_hosts
+        assert not (facts.for_hosts and facts.read_only and facts.destructive)

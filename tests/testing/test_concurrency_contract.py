@@ -20,6 +20,8 @@ from memoranda.support.home import APPLICATION_ID
 from tests.contracts.concurrency import ConcurrencyContract
 from tests.memory.record.conftest import quick_directory
 
+pytestmark = pytest.mark.slow
+
 
 class TestSqlite(ConcurrencyContract):
     @pytest.fixture
@@ -68,7 +70,6 @@ class _SequenceEngine(SqliteEngine):
             return work(connection)
 
 
-@pytest.mark.slow
 def test_a_store_whose_ids_do_not_follow_commits_breaks_the_contract(tmp_path: Path) -> None:
     """A follower that continues after the highest id misses a later commit with a lower id."""
     opened: list[_SequenceEngine] = []

@@ -11,7 +11,7 @@ from memoranda.storage.position import Position
 from memoranda.storage.postgres.dialect import PostgresDialect
 from memoranda.storage.postgres.engine import PostgresEngine
 from tests.contracts.concurrency import ConcurrencyContract
-from tests.postgres import Server, newest_binaries, oldest_binaries, run_directory, shared_server
+from tests.storage.postgres.servers import Server, newest_binaries, oldest_binaries, run_directory, shared_server
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import pytest
 
 from memoranda.memory.record.store import SessionStore, open_store
 from tests.contracts.store import StoreContract
-from tests.postgres import Server
+from tests.storage.postgres.servers import Server
 
 
 class TestNewestServer(StoreContract):

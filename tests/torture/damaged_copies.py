@@ -21,7 +21,7 @@ from memoranda.home.session_db import SessionDB
 from memoranda.memory.record.message_rows import DAMAGED
 from memoranda.support.home import Home
 from memoranda.upkeep.doctor import examine
-from tests.damaged_homes import (
+from tests.memory.record.damaged_homes import (
     HARMLESS_DAMAGES,
     HEADER_DAMAGES,
     LOST_FILES,
@@ -30,8 +30,8 @@ from tests.damaged_homes import (
     fill_home,
     read_messages,
 )
-from tests.damaged_parts import PART_DAMAGES, Parts, fill_parts, read_parts
 from tests.torture.counts import Counts
+from tests.torture.damaged_parts import PART_DAMAGES, Parts, fill_parts, read_parts
 
 ALL_DAMAGES: dict[str, Damage] = RANDOM_DAMAGES | HEADER_DAMAGES | HARMLESS_DAMAGES | LOST_FILES
 _ALL_KINDS = [*ALL_DAMAGES, *PART_DAMAGES]

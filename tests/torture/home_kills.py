@@ -21,7 +21,7 @@ from memoranda.upkeep.backup.restore import restore_backup
 from memoranda.upkeep.migration.migrate import migrate_to_server
 from memoranda.upkeep.sync.synchroniser import synchronise
 from tests.forked import Forked, Say
-from tests.postgres import Server
+from tests.storage.postgres.servers import Server
 from tests.torture.counts import Counts
 from tests.torture.home_parts import PARTS, new_home
 from tests.torture.server_strikes import Progress, running_server

@@ -12,8 +12,8 @@ from urllib.parse import quote
 from memoranda.home import config
 from memoranda.support.home import Home
 from tests.forked import Forked
-from tests.postgres import Server, newest_binaries, start_server
 from tests.storage.postgres.proxy import Proxy
+from tests.storage.postgres.servers import Server, newest_binaries, start_server
 from tests.torture.counts import Counts
 from tests.torture.workload import REFUSED, acknowledged, find_faults, prepare, write
 

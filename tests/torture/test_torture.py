@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from tests.forked import forking
-from tests.postgres import newest_binaries
+from tests.storage.postgres.servers import newest_binaries
 from tests.torture import curator_kills, home_kills, io_errors, kills, power_cuts, server_strikes
 from tests.torture.counts import Counts
 from tests.torture.home_parts import PARTS, new_home

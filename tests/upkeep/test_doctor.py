@@ -27,6 +27,8 @@ from tests.conftest import mode, tree
 from tests.forked import forking, in_child
 from tests.storage.orphaned_stores import LOSSES, killed_store
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
@@ -197,7 +199,6 @@ def test_a_damaged_index_is_found_and_rebuilt(tmp_path: Path) -> None:
         assert memory.search("zebra")["count"] == 1
 
 
-@pytest.mark.slow
 def test_a_damaged_store_is_saved_as_far_as_it_can_be_read(tmp_path: Path) -> None:
     """The damaged file is kept, and what is left is found again."""
     with memoranda.open(tmp_path) as memory:
@@ -221,7 +222,6 @@ def test_a_damaged_store_is_saved_as_far_as_it_can_be_read(tmp_path: Path) -> No
         assert memory.sessions.scoped(Scope.everyone()).miscounted_sessions() == []
 
 
-@pytest.mark.slow
 def test_a_store_that_was_cut_off_is_still_ours_and_can_be_saved(tmp_path: Path) -> None:
     """The curated memory stays in use meanwhile."""
     with memoranda.open(tmp_path) as memory:
@@ -239,7 +239,6 @@ def test_a_store_that_was_cut_off_is_still_ours_and_can_be_saved(tmp_path: Path)
     assert [each for each in examine(Home.at(tmp_path)) if each.severity == "error"] == []
 
 
-@pytest.mark.slow
 @forking
 @pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
 def test_a_store_that_lost_its_file_is_found_and_its_log_is_saved(
@@ -260,7 +259,6 @@ def test_a_store_that_lost_its_file_is_found_and_its_log_is_saved(
         assert memory.search("acknowledged")["count"] == 1
 
 
-@pytest.mark.slow
 @forking
 @pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
 def test_a_ledger_that_lost_its_file_is_saved_from_its_log(tmp_path: Path, lose: Callable[[Path], object]) -> None:
@@ -278,7 +276,6 @@ def test_a_ledger_that_lost_its_file_is_saved_from_its_log(tmp_path: Path, lose:
     assert list(examine(Home.at(tmp_path))) == []
 
 
-@pytest.mark.slow
 def test_a_version_that_is_no_number_is_found_and_everything_saved(tmp_path: Path) -> None:
     """The doctor says so like any other damage."""
     with memoranda.open(tmp_path) as memory:

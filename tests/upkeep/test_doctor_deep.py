@@ -27,9 +27,8 @@ from memoranda.support.origin import PERSON
 from memoranda.upkeep.doctor import examine
 from tests.cli.terminal import Terminal
 from tests.conftest import tree
-from tests.damaged_homes import HARMLESS_DAMAGES, HEADER_DAMAGES, LOST_FILES, fill_home, read_messages
-from tests.damaged_parts import PART_DAMAGES, Parts, fill_parts, read_parts
 from tests.examples import is_full_run
+from tests.memory.record.damaged_homes import HARMLESS_DAMAGES, HEADER_DAMAGES, LOST_FILES, fill_home, read_messages
 from tests.timing import GIVE_UP
 from tests.torture.damaged_copies import (
     ALL_DAMAGES,
@@ -39,6 +38,9 @@ from tests.torture.damaged_copies import (
     examine_parts,
     format_table,
 )
+from tests.torture.damaged_parts import PART_DAMAGES, Parts, fill_parts, read_parts
+
+pytestmark = pytest.mark.slow
 
 
 def _errors(path: Path, *, deep: bool = True) -> list[HealthIssue]:
@@ -53,7 +55,6 @@ def _flip(path: Path, text: bytes) -> None:
     path.write_bytes(content)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.torture)])
 @pytest.mark.parametrize("kind", ALL_DAMAGES)
 def test_no_damage_alters_a_message_unnoticed(tmp_path: Path, kind: str, seed: int) -> None:
@@ -70,7 +71,6 @@ def test_no_damage_alters_a_message_unnoticed(tmp_path: Path, kind: str, seed: i
         assert counts["refused"] and counts["detected"]
 
 
-@pytest.mark.slow
 def test_damaged_copies_are_counted(tmp_path: Path) -> None:
     """A suite can ask for any number of copies."""
     totals = damage_copies(3, tmp_path, sessions=2)
@@ -89,7 +89,6 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Parts]:
     return directory / "original", read_parts(directory / "read")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", PART_DAMAGES)
 def test_no_damage_alters_or_loses_a_delivery_or_a_change_unnoticed(
     tmp_path: Path, parts: tuple[Path, Parts], kind: str
@@ -121,7 +120,6 @@ def test_a_flipped_bit_in_a_text_is_found_and_marked(tmp_path: Path) -> None:
         assert [message["id"] for message in db.get_messages("s1") if message.get(DAMAGED)] == [7]
 
 
-@pytest.mark.slow
 def test_the_lost_end_of_a_message_is_not_padded(tmp_path: Path) -> None:
     """A message whose last pages are lost is saved as far as it goes, and marked."""
     path = fill_home(tmp_path / "home", 1, 2, indexed=False)
@@ -167,7 +165,6 @@ def test_rows_that_disappeared_are_noticed(tmp_path: Path) -> None:
     assert any("has lost 2 messages that it had when it was closed" in problem for problem in problems)
 
 
-@pytest.mark.slow
 def test_a_damaged_index_of_a_table_is_found_by_a_deep_check(tmp_path: Path) -> None:
     """A quick check does not compare the indexes of SQLite with the rows."""
     path = fill_home(tmp_path / "home", 2, 4)
@@ -187,7 +184,6 @@ def test_a_damaged_index_of_a_table_is_found_by_a_deep_check(tmp_path: Path) -> 
     assert _errors(path) == []
 
 
-@pytest.mark.slow
 def test_a_message_that_the_index_lost_is_found_by_a_deep_check(tmp_path: Path) -> None:
     """Every message is looked up; a plain check looks up a few."""
     path = fill_home(tmp_path / "home", 4, 60)
@@ -256,7 +252,6 @@ def test_a_deep_check_reports_its_progress(tmp_path: Path) -> None:
     assert {"pages of the record", "history of curated memory"} <= seen.keys()
 
 
-@pytest.mark.slow
 def test_a_deep_check_can_be_interrupted(tmp_path: Path) -> None:
     """Also while SQLite reads the file; nothing is changed."""
     path = fill_home(tmp_path / "home", 2, 4)
@@ -279,7 +274,6 @@ def _deep_problems(home: Home) -> list[str]:
     return [issue.problem for issue in examine(home, lambda *_: None)]
 
 
-@pytest.mark.slow
 def test_every_changed_bit_of_a_skill_is_reported(tmp_path: Path) -> None:
     """Whether it is in the front matter, in a word or in a number; the files that Memoranda wrote have fingerprints."""
     home = Home.at(tmp_path)

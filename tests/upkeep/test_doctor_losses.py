@@ -24,6 +24,8 @@ from memoranda.upkeep.doctor import examine
 from memoranda.upkeep.migration.migrate import migrate_to_files, migrate_to_server
 from tests.upkeep.sync.machines import Machine
 
+pytestmark = pytest.mark.slow
+
 JOURNALS = ("memories/journal.jsonl", "skills/.journal.jsonl", "memories/users/u-ana/journal.jsonl")
 
 
@@ -128,7 +130,6 @@ def test_entries_edited_by_hand_are_no_damage(home: Home) -> None:
     assert _issues(home) == []
 
 
-@pytest.mark.slow
 def test_undo_purge_and_delete_are_no_damage(home: Home) -> None:
     """The history grows, or starts again."""
     skills = SkillStore(home.skills())
@@ -147,7 +148,6 @@ def test_undo_purge_and_delete_are_no_damage(home: Home) -> None:
     assert _issues(home) == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("user", [None, "ana"])
 def test_forgetting_is_no_damage(home: Home, user: str | None) -> None:
     """In journals, skills and waiting deliveries, all of which are rewritten."""
@@ -159,7 +159,6 @@ def test_forgetting_is_no_damage(home: Home, user: str | None) -> None:
         assert b"heron" not in (home.skills() / ".journal.jsonl").read_bytes()
 
 
-@pytest.mark.slow
 def test_forgetting_a_user_is_no_damage(home: Home) -> None:
     """Nothing of the user remains that could be missed."""
     with memoranda.open(home.root) as memory:
@@ -167,7 +166,6 @@ def test_forgetting_a_user_is_no_damage(home: Home) -> None:
     assert _issues(home) == []
 
 
-@pytest.mark.slow
 def test_a_restored_backup_has_no_damage(home: Home, tmp_path: Path) -> None:
     """Also if the home has changed since; the copy notices losses as the original does."""
     write_backup(home.root, tmp_path / "backup.zip", BackupOptions())
@@ -210,7 +208,6 @@ def test_a_home_that_moved_to_a_server_and_back_has_no_damage(home: Home, tmp_pa
     assert [issue.path.name for issue in _issues(back)] == ["journal.jsonl"]
 
 
-@pytest.mark.slow
 def test_synchronised_homes_have_no_damage(tmp_path: Path) -> None:
     """What is received goes through the same journals."""
     homes = [_fill(tmp_path / name) for name in ("a", "b")]

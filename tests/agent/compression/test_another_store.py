@@ -15,6 +15,8 @@ from tests.agent.compression.conftest import calls, result, said
 from tests.agent.compression.test_found_again import compress, search
 from tests.contracts.store.assertions import contents
 
+pytestmark = pytest.mark.slow
+
 CUT = re.compile("to make room|an image was here")
 NUMBER = re.compile(r"(?:messages? |around_message_id |to |or |\[)(\d+)(?=[\]:, .]| to| or)")
 
@@ -56,7 +58,6 @@ def _named(db: SessionDB, session_id: str) -> list[tuple[str, Any]]:
     ]
 
 
-@pytest.mark.slow
 def test_numbers_are_those_of_the_store(db: SessionDB, other: SessionDB) -> None:
     """This is true in the range and lines of a summary and in shortened output; session_search can read them."""
     assert other.import_sessions(db.export_all()).ok
@@ -71,7 +72,6 @@ def test_numbers_are_those_of_the_store(db: SessionDB, other: SessionDB) -> None
         assert search(other, "s3", session_id="s1", around_message_id=number)["success"]
 
 
-@pytest.mark.slow
 def test_an_imported_conversation_that_continues_names_one_range(db: SessionDB, other: SessionDB) -> None:
     """The next summary continues the range of the imported one."""
     other.import_sessions(db.export_all())
@@ -85,7 +85,6 @@ def test_an_imported_conversation_that_continues_names_one_range(db: SessionDB, 
     assert [message["session_id"] for message in named] == ["s0", "s3"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("order", [("all", "all", "last"), ("last", "all", "last", "all")])
 def test_a_conversation_that_is_imported_twice_is_stored_once(
     db: SessionDB, other: SessionDB, order: tuple[str, ...]

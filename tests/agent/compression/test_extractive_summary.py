@@ -6,7 +6,8 @@ from memoranda.agent.compression.prompts import SECTIONS
 from memoranda.agent.compression.summariser import extract_summary
 from memoranda.models.tokens import estimate_text
 from tests.agent.compression.conftest import calls, chatter, numbered, result, said
-from tests.cases import cases
+
+pytestmark = pytest.mark.slow
 
 TALK = [
     said("user", "Please port the parser in src/parser.py to Rust. It must stay under 400 lines."),
@@ -49,7 +50,6 @@ def test_it_continues_the_previous_summary() -> None:
     assert "use nom instead of pest" in later["Decisions"]
 
 
-@pytest.mark.slow
 def test_what_was_known_is_not_pushed_out_by_chatter() -> None:
     """It keeps half of the room, however much is new, and however often."""
     known = extract_summary(numbered(TALK), {}, 400)
@@ -60,8 +60,7 @@ def test_what_was_known_is_not_pushed_out_by_chatter() -> None:
     assert "src/parser.py" in known["Files"]
 
 
-@pytest.mark.slow
-@cases("room", [60, 200, 1_000, 4_000])
+@pytest.mark.parametrize("room", [60, 200, 1_000, 4_000])
 def test_it_keeps_to_its_room(room: int) -> None:
     """However much was said, and however long the first request is."""
     long = [said("user", "word " * 5_000), *chatter(300), *TALK]

@@ -15,6 +15,8 @@ from memoranda.support.tool import JsonObject
 from memoranda.testing.scripted.model import ScriptedModel
 from tests.agent.compression.conftest import calls, chatter, good_model, result, said
 
+pytestmark = pytest.mark.slow
+
 WINDOW = 6_000
 FACTS = [
     (f"Deploy key {number} lives in /srv/vault{number}/key-{4000 + 7 * number}.pem and expires in {2030 + number}.",
@@ -48,7 +50,6 @@ def _shown(messages: list[Message]) -> str:
     return "\n".join(str(message.get("content")) for message in messages)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 3, 10])
 @pytest.mark.parametrize("kind", ["good", "garbage", "none"])
 def test_fifty_facts_are_found_again(db: SessionDB, times: int, kind: str) -> None:
@@ -81,7 +82,6 @@ def test_fifty_facts_are_found_again(db: SessionDB, times: int, kind: str) -> No
         assert fact in [message["content"] for message in found["results"][0]["messages"]]
 
 
-@pytest.mark.slow
 def test_every_message_is_found_once(db: SessionDB) -> None:
     """Repeated in three sessions, it is one hit in one conversation; the summary is none."""
     db.create_session("s0", "cli", title="Zoo")
@@ -97,7 +97,6 @@ def test_every_message_is_found_once(db: SessionDB) -> None:
     assert len(search(db, "")["results"]) == 1
 
 
-@pytest.mark.slow
 def test_what_is_in_context_is_not_found_and_what_is_not_is(db: SessionDB) -> None:
     """The first message stays in context; one of the middle can be found, and read with its neighbours."""
     db.create_session("s0", "cli")
@@ -114,7 +113,6 @@ def test_what_is_in_context_is_not_found_and_what_is_not_is(db: SessionDB) -> No
     assert refused["reason"] == "in_context"
 
 
-@pytest.mark.slow
 def test_the_range_that_a_summary_names_can_be_read(db: SessionDB) -> None:
     """By the session and either of the numbers that it gives, after the first compression and after the third."""
     db.create_session("s0", "cli")
@@ -162,7 +160,6 @@ def test_a_branch_reads_what_it_was_compressed_from(db: SessionDB) -> None:
     assert search(db, current, session_id="s10", around_message_id=number)["success"]
 
 
-@pytest.mark.slow
 def test_anti_thrash_notes_survive_restart_and_rotation(db: SessionDB, tmp_path: Path) -> None:
     """A context that stays full is compressed twice and then left alone, though every compression is a new session."""
     limit, used = 4_500, 5_000

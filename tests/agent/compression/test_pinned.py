@@ -1,10 +1,13 @@
 """Standing rules and open tasks are found in the user's own words, and stay until they are done."""
 
+import pytest
+
 from memoranda.agent.compression.summary import Pinned, find_pinned
 from memoranda.models.model import Message
 from memoranda.models.tokens import estimate_text
 from tests.agent.compression.conftest import calls, said
-from tests.cases import cases
+
+pytestmark = pytest.mark.slow
 
 ROOM = 2_000
 
@@ -13,22 +16,28 @@ def _find(*messages: Message, known: Pinned | None = None, room: int = ROOM) -> 
     return find_pinned(messages, known or Pinned(), room)
 
 
-@cases(
-    "rule",
-    [
-        "Always run the tests before you commit.", "Never push to main.", "From now on write in British English.",
-        "Please never delete files without asking.", "You must not touch the migrations folder.",
-        "Don't use tabs anywhere.", "Going forward, answer in one paragraph.", "Make sure you cite the source.",
-        "Ab jetzt bitte immer auf Deutsch.", "A partir de ahora responde en español.", "Désormais, sois bref.",
-        "从现在起请用中文回答。", "今後は日本語でお願いします。", "Никогда не удаляй файлы.",
-    ],
-)  # fmt: skip
-def test_a_standing_rule_is_pinned_word_for_word(rule: str) -> None:
+def test_a_standing_rule_is_pinned_word_for_word() -> None:
     """In several languages, without the sentences around it."""
-    assert _find(said("user", f"Hello there. {rule} Thanks a lot!")).rules == (rule,)
+    for rule in [
+        "Always run the tests before you commit.",
+        "Never push to main.",
+        "From now on write in British English.",
+        "Please never delete files without asking.",
+        "You must not touch the migrations folder.",
+        "Don't use tabs anywhere.",
+        "Going forward, answer in one paragraph.",
+        "Make sure you cite the source.",
+        "Ab jetzt bitte immer auf Deutsch.",
+        "A partir de ahora responde en español.",
+        "Désormais, sois bref.",
+        "从现在起请用中文回答。",
+        "今後は日本語でお願いします。",
+        "Никогда не удаляй файлы.",
+    ]:
+        assert _find(said("user", f"Hello there. {rule} Thanks a lot!")).rules == (rule,)
 
 
-@cases(
+@pytest.mark.parametrize(
     "text",
     ["It crashed yesterday.", "Can you read the file?", "What is the latest version?", "Thanks, that works."],
 )
@@ -68,10 +77,10 @@ def test_the_latest_task_list_of_a_tool_counts() -> None:
     assert _find(first, second).tasks == ("three",)
 
 
-@cases("arguments", ["", "no json", "[]", "{}", '{"todos": 5}', '{"todos": ["x"]}', "null"])
-def test_arguments_of_any_shape_do_no_harm(arguments: str) -> None:
+def test_arguments_of_any_shape_do_no_harm() -> None:
     """A model may write anything."""
-    assert _find(calls("1", name="todo", arguments=arguments)) == Pinned()
+    for arguments in ["", "no json", "[]", "{}", '{"todos": 5}', '{"todos": ["x"]}', "null"]:
+        assert _find(calls("1", name="todo", arguments=arguments)) == Pinned()
 
 
 def test_previous_sentences_stay_and_none_is_repeated() -> None:

@@ -6,6 +6,8 @@ from memoranda.agent.compression.plan import CompressionPlan, cut_positions, mak
 from memoranda.agent.compression.settings import CompressionSettings
 from tests.agent.compression.conftest import calls, chatter, numbered, result, said
 
+pytestmark = pytest.mark.slow
+
 CHOSEN = CompressionSettings()
 
 
@@ -97,7 +99,6 @@ def test_one_piece_that_cannot_be_cut_is_kept_whole() -> None:
     assert len(plan.tail) == 41
 
 
-@pytest.mark.slow
 def test_a_long_context_is_planned_quickly() -> None:
     """Ten thousand messages, without looking at each pair of them."""
     plan = _plan([*chatter(5_000, 5)], window=200_000)

@@ -19,6 +19,8 @@ from memoranda.testing.scripted.model import ScriptedModel
 from tests.agent.compression.conftest import calls, chatter, good_model, numbered, result, said
 from tests.examples import examples
 
+pytestmark = pytest.mark.slow
+
 TEXT = st.one_of(
     st.text(max_size=40),
     st.integers(1, 4_000).map(lambda size: "lorem ipsum " * (size // 12 + 1)),
@@ -108,7 +110,6 @@ def _check(live: list[LiveMessage], done: CompressedContext, chosen: Compression
     assert done.last_seen == live[-1].id
 
 
-@pytest.mark.slow
 @settings(max_examples=examples(80))
 @given(messages=conversation(), kind=MODELS, window=st.sampled_from([2_000, 8_000, 128_000]), force=st.booleans(),
        first=st.integers(0, 4), last=st.integers(0, 8))  # fmt: skip

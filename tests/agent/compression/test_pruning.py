@@ -3,10 +3,14 @@
 import json
 from typing import Any
 
+import pytest
+
 from memoranda.agent.compression.plan import prune_message
 from memoranda.memory.record.rotation import LiveMessage
 from memoranda.models.model import Message
 from tests.agent.compression.conftest import calls, result, said
+
+pytestmark = pytest.mark.slow
 
 
 def _shorten(message: Message, **options: Any) -> Message | None:

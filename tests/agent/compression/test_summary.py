@@ -1,11 +1,14 @@
 """A summary is written, read back and updated without growing a summary inside a summary."""
 
+import pytest
+
 from memoranda.agent.compression.prompts import SECTIONS
 from memoranda.agent.compression.summariser import check_summary, is_grounded
 from memoranda.agent.compression.summary import Pinned, RunningSummary, parse_sections, parse_summaries, render_summary
 from memoranda.models.model import Reply, ToolCall
 from tests.agent.compression.conftest import sections
-from tests.cases import cases
+
+pytestmark = pytest.mark.slow
 
 SOURCE = "The user asked to port the parser in src/parser.py. The cache keeps what was read. Version 3.11 is used."
 FULL = RunningSummary(
@@ -52,7 +55,7 @@ def test_a_heading_inside_a_section_does_not_split_it() -> None:
     assert back.pinned == tricky.pinned
 
 
-@cases(
+@pytest.mark.parametrize(
     "wrap",
     ["{}", "```markdown\n{}\n```", "<think>hm ## Goal</think>\n{}", "Here it is:\n\n{}", "\n\n{}\n\n"],
 )
@@ -69,9 +72,9 @@ def test_headings_are_found_in_the_usual_spellings() -> None:
     assert set(parsed.values()) == {"- the parser reads a file"}
 
 
-@cases(
-    ("reply", "why"),
-    [
+def test_an_answer_that_is_not_a_summary_is_refused() -> None:
+    """The reason is returned."""
+    for reply, why in [
         (Reply(""), "nothing"),
         (Reply("   \n"), "nothing"),
         (Reply("I cannot help with that."), "sections"),
@@ -82,16 +85,22 @@ def test_headings_are_found_in_the_usual_spellings() -> None:
         (Reply("", (ToolCall("1", "memory", "{}"),)), "tool"),
         (Reply(sections(goal="-")), "neither"),
         (Reply(sections(state="- " + "parser " * 3_000)), "too long"),
-        (Reply(sections(**{name.split()[0].lower(): "- quantum geese migrate northwards every winter morning"
-                           for name in SECTIONS})), "not in the conversation"),
+        (
+            Reply(
+                sections(
+                    **{
+                        name.split()[0].lower(): "- quantum geese migrate northwards every winter morning"
+                        for name in SECTIONS
+                    }
+                )
+            ),
+            "not in the conversation",
+        ),
         (Reply(sections(files="- /etc/passwd\n- lib/foo.rs\n- ZX-81234\n- port 99871\n- v7.7.7")), "not in the"),
-    ],
-)  # fmt: skip
-def test_an_answer_that_is_not_a_summary_is_refused(reply: Reply, why: str) -> None:
-    """The reason is returned."""
-    judged = check_summary(reply, SOURCE, 500)
-    assert isinstance(judged, str)
-    assert why in judged
+    ]:
+        judged = check_summary(reply, SOURCE, 500)
+        assert isinstance(judged, str)
+        assert why in judged
 
 
 def test_a_good_summary_is_taken() -> None:

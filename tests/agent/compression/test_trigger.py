@@ -1,11 +1,14 @@
 """A context is compressed when it is full by the best count there is, and left alone when that is of no use."""
 
+import pytest
+
 from memoranda.agent.compression.settings import CompressionSettings
 from memoranda.agent.compression.trigger import CompressionProgress, TokenReading, context_tokens
 from memoranda.models.model import Usage
 from memoranda.models.tokens import estimate_messages, estimate_text
 from tests.agent.compression.conftest import chatter, said
-from tests.cases import cases
+
+pytestmark = pytest.mark.slow
 
 WINDOW = 100_000
 LIMIT = CompressionSettings().limit(WINDOW)
@@ -19,7 +22,7 @@ def test_three_quarters_of_the_window_by_default() -> None:
     assert CompressionSettings(threshold=0.5).limit(32_000) == 16_000
 
 
-@cases("window", [1_000, 4_000, 32_000, 200_000, 1_000_000])
+@pytest.mark.parametrize("window", [1_000, 4_000, 32_000, 200_000, 1_000_000])
 def test_what_is_left_is_a_fraction_of_the_limit(window: int) -> None:
     """And the summary a fraction of that."""
     chosen = CompressionSettings()
@@ -86,10 +89,10 @@ def test_it_is_tried_again_when_there_is_more_to_win() -> None:
     assert stuck.after_reading(LIMIT - 1, LIMIT, WINDOW).is_due(LIMIT, LIMIT, WINDOW)
 
 
-@cases("garbage", [None, "", "{", "[]", "{}", '{"useless": "x"}', "null", '{"useless": [1]}'])
-def test_unreadable_progress_counts_as_none(garbage: str | None) -> None:
+def test_unreadable_progress_counts_as_none() -> None:
     """The progress starts from zero."""
-    assert CompressionProgress.from_json(garbage) == CompressionProgress()
+    for garbage in [None, "", "{", "[]", "{}", '{"useless": "x"}', "null", '{"useless": [1]}']:
+        assert CompressionProgress.from_json(garbage) == CompressionProgress()
 
 
 def test_progress_survives_as_json() -> None:

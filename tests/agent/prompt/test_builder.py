@@ -13,7 +13,6 @@ from memoranda.agent.prompt.guidance import HINTS, guidance_for, hint_for
 from memoranda.agent.prompt.settings import PromptSettings
 from memoranda.memory.skills.guidance import LIST, MANAGE, VIEW
 from memoranda.safety import scan
-from tests.cases import cases
 from tests.conftest import OWN_TOOLS
 
 DAY = date(2026, 11, 15)
@@ -120,9 +119,9 @@ def test_the_date_is_a_day_and_no_more() -> None:
     assert isinstance(today("../../etc/passwd"), date)
 
 
-@cases(
-    ("override", "expected"),
-    [
+def test_hints_can_be_changed_in_the_settings() -> None:
+    """What makes no sense there has no effect."""
+    for override, expected in [
         ("Be kind.", HINTS["cli"] + " Be kind."),
         ({"replace": "Mine."}, "Mine."),
         ({"append": "Be kind."}, HINTS["cli"] + " Be kind."),
@@ -130,12 +129,9 @@ def test_the_date_is_a_day_and_no_more() -> None:
         ({"replace": 3}, HINTS["cli"]),
         (["odd"], HINTS["cli"]),
         (None, HINTS["cli"]),
-    ],
-)
-def test_hints_can_be_changed_in_the_settings(override: object, expected: str) -> None:
-    """What makes no sense there has no effect."""
-    assert hint_for("cli", {"cli": override}) == expected
-    assert hint_for("unknown", {"unknown": "Here."}) == "Here."
+    ]:
+        assert hint_for("cli", {"cli": override}) == expected
+        assert hint_for("unknown", {"unknown": "Here."}) == "Here."
 
 
 def test_instructions_take_the_place_of_the_default_identity(tmp_path: Path) -> None:

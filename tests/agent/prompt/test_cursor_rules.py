@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from memoranda.agent.prompt.context_files import read_project_files, rule_applies
-from tests.cases import cases
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -21,9 +22,9 @@ def _rule(head: str) -> str:
     return f"---\n{head}\n---\nthe rule"
 
 
-@cases(
-    ("globs", "in_web", "in_api"),
-    [
+def test_a_rule_with_globs_applies_where_a_file_matches(project: Path) -> None:
+    """In the working directory or below it; installed packages do not count."""
+    for globs, in_web, in_api in [
         ("*.tsx", True, False),
         ("**/*.py", False, True),
         ("web/**/*.ts", True, False),
@@ -34,14 +35,11 @@ def _rule(head: str) -> str:
         ("\n  - '*.go'\n  - \"*.py\"", False, True),
         ("*.rs", False, False),
         ("[weird(", False, False),
-    ],
-)
-def test_a_rule_with_globs_applies_where_a_file_matches(project: Path, globs: str, in_web: bool, in_api: bool) -> None:
-    """In the working directory or below it; installed packages do not count."""
-    text = _rule(f"description: x\nglobs: {globs}\nalwaysApply: false")
-    assert rule_applies(text, project, project / "web") is in_web
-    assert rule_applies(text, project, project / "api") is in_api
-    assert rule_applies(text, project, project) is (in_web or in_api)
+    ]:
+        text = _rule(f"description: x\nglobs: {globs}\nalwaysApply: false")
+        assert rule_applies(text, project, project / "web") is in_web
+        assert rule_applies(text, project, project / "api") is in_api
+        assert rule_applies(text, project, project) is (in_web or in_api)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import pytest
 
 from memoranda.agent.prompt.context_files import DEFAULT_IDENTITY, MAX_IDENTITY_CHARS, read_identity
 
+pytestmark = pytest.mark.slow
+
 
 def test_without_a_file_or_with_a_blank_one_there_is_a_default(tmp_path: Path) -> None:
     """And nothing is written into the home."""

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from memoranda.agent.review.evidence import UserEvidence, is_covered, keeps_most
 from memoranda.safety.fence import build_memory_context_block
 from memoranda.search.index.tokenizer import tokenize
-from tests.cases import cases
 from tests.timing import GIVE_UP
+
+pytestmark = pytest.mark.slow
 
 SUPPORTED = [
     (
@@ -58,17 +59,17 @@ UNSUPPORTED = [
 ]  # fmt: skip
 
 
-@cases(("said", "note"), SUPPORTED)
-def test_what_the_user_said_is_supported(said: str, note: str) -> None:
+def test_what_the_user_said_is_supported() -> None:
     """In the user's words, in any language, whatever else was said before and after."""
-    assert UserEvidence([said]).find_unsupported(note) is None
-    assert UserEvidence(["Good morning.", said, "What is the weather like?"]).find_unsupported(note) is None
+    for said, note in SUPPORTED:
+        assert UserEvidence([said]).find_unsupported(note) is None
+        assert UserEvidence(["Good morning.", said, "What is the weather like?"]).find_unsupported(note) is None
 
 
-@cases(("said", "note"), UNSUPPORTED)
-def test_what_the_user_did_not_say_is_not_supported(said: str, note: str) -> None:
+def test_what_the_user_did_not_say_is_not_supported() -> None:
     """Another name, another number, or one clause too many."""
-    assert UserEvidence([said]).find_unsupported(note) is not None
+    for said, note in UNSUPPORTED:
+        assert UserEvidence([said]).find_unsupported(note) is not None
 
 
 def test_without_user_messages_nothing_is_supported() -> None:
@@ -157,7 +158,6 @@ def test_words_of_which_the_user_used_none_are_never_supported(said: list[str], 
     assert repeated is None or not repeated.missing
 
 
-@pytest.mark.slow
 def test_a_very_long_message_is_judged_in_a_moment() -> None:
     """A pasted book supports only what it says in one place, near its beginning or its end; one can be judged, too."""
     book = " ".join(f"word{number} and more of it." for number in range(100_000))

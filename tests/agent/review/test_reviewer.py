@@ -31,6 +31,8 @@ from tests.agent.review.sessions import DONE, NOTHING, Talk, add, call, using
 from tests.conftest import tree
 from tests.examples import examples
 
+pytestmark = pytest.mark.slow
+
 
 def _review(talk: Talk, *steps: Step, **options: Any) -> ReviewReport:
     with ScriptedModel(steps) as model:
@@ -251,7 +253,6 @@ ERRORS: list[ModelError] = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("step", [*BROKEN, *ERRORS], ids=lambda step: type(step).__name__)
 def test_a_broken_model_changes_nothing_and_is_seen(
     tmp_path: Path, step: Step, caplog: pytest.LogCaptureFixture
@@ -278,7 +279,6 @@ def _forever(step: Step) -> list[Step]:
 _TOOLS = st.sampled_from(["memory", "skill_manage", "x"])
 
 
-@pytest.mark.slow
 @settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(st.text(max_size=60), st.lists(st.tuples(_TOOLS, st.text()))), max_size=5),

@@ -14,6 +14,8 @@ from memoranda.errors import LockTimeoutError, StorageError
 from tests.conftest import mode
 from tests.timing import GIVE_UP
 
+pytestmark = pytest.mark.slow
+
 BOTH = ("memory", "skill_manage")
 MEMORY = ("memory",)
 
@@ -220,7 +222,6 @@ for _ in range(40):
 """
 
 
-@pytest.mark.slow
 def test_processes_count_together(tmp_path: Path) -> None:
     """No turn is lost among them."""
     processes = [subprocess.Popen([sys.executable, "-c", _COUNT, str(tmp_path)]) for _ in range(3)]

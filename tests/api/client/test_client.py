@@ -18,7 +18,6 @@ from memoranda.api.client.async_memory import AsyncRemoteSession
 from memoranda.api.client.memory import RemoteMemory
 from memoranda.api.client.transport import Transport
 from memoranda.errors import AccessError, ServiceError, SessionBusyError, SessionError, UnknownSessionError
-from tests.cases import cases
 from tests.service.http.running_service import RunningService
 from tests.timing import GIVE_UP, without_waiting
 
@@ -126,7 +125,9 @@ def test_a_service_that_cannot_be_reached_is_an_error_in_bounded_time() -> None:
         memory.session().undo()
 
 
-@cases("url", ["memory.example.com", "ftp://host", "https://", "https://user:pw@host", "http://memory.example.com"])
+@pytest.mark.parametrize(
+    "url", ["memory.example.com", "ftp://host", "https://", "https://user:pw@host", "http://memory.example.com"]
+)
 def test_an_address_to_which_no_key_may_be_sent_is_refused(url: str) -> None:
     """Above all one without encryption."""
     with pytest.raises(AccessError):
@@ -270,7 +271,7 @@ async def _begin(session: AsyncRemoteSession, text: str) -> None:
 
 
 @pytest.mark.slow
-@cases("function", ["connect", "connect_async"])
+@pytest.mark.parametrize("function", ["connect", "connect_async"])
 def test_connecting_loads_no_part_of_the_library_that_it_does_not_need(function: str) -> None:
     """A client starts fast, and a program that does not connect loads no HTTP client."""
     program = (

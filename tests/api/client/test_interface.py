@@ -13,7 +13,6 @@ from memoranda.api.aio import session as aio_session
 from memoranda.api.aio.wrappers import InThreads
 from memoranda.api.client import async_memory, curated, items, memory, session_store
 from memoranda.api.client import session as client_session
-from tests.cases import cases
 
 _LOCAL = "it concerns files of the home or the process that has them"
 _NO_ROUTE = "the service has no route for it"
@@ -90,11 +89,11 @@ def _names(owner: type) -> set[str]:
     return _public(owner) | set(re.findall(r"self\.([a-z]\w*)(?:: [^=]+)? =", inspect.getsource(owner)))
 
 
-@cases("library", MISSING, ids=lambda owner: owner.__name__)
-def test_every_public_name_of_the_library_is_in_the_client_or_has_a_reason(library: type) -> None:
+def test_every_public_name_of_the_library_is_in_the_client_or_has_a_reason() -> None:
     """A new method must be offered, or be listed here with the reason."""
-    missing = _public(library) - _names(_CLIENTS[library])
-    assert missing == set(MISSING[library]), sorted(missing ^ set(MISSING[library]))
+    for library, left_out in MISSING.items():
+        missing = _public(library) - _names(_CLIENTS[library])
+        assert missing == set(left_out), sorted(missing ^ set(left_out))
 
 
 def test_every_class_of_the_client_has_an_asyncio_form() -> None:
@@ -104,19 +103,19 @@ def test_every_class_of_the_client_has_an_asyncio_form() -> None:
     assert set(_REMOTE) == offered
 
 
-@cases("threads", _REMOTE, ids=lambda owner: owner.__name__)
-def test_the_asyncio_form_has_every_public_name(threads: type) -> None:
+def test_the_asyncio_form_has_every_public_name() -> None:
     """So that a program can change from one to the other."""
-    assert _names(threads) <= _public(_REMOTE[threads])
+    for threads in _REMOTE:
+        assert _names(threads) <= _public(_REMOTE[threads])
 
 
-@cases("pair", [*_REMOTE.items(), *_LOCAL_WRAPPERS.items()], ids=lambda pair: pair[1].__name__)
-def test_both_colours_have_the_same_parameters(pair: tuple[type, type]) -> None:
+def test_both_colours_have_the_same_parameters() -> None:
     """Also those of an opened home, which has fewer methods for asyncio."""
-    for name in _public(pair[0]) & _public(pair[1]):
-        one, other = (inspect.getattr_static(owner, name) for owner in pair)
-        if inspect.isfunction(one) and (pair[1], name) not in _OTHERWISE:
-            assert _parameters(one) == _parameters(other), name
+    for pair in [*_REMOTE.items(), *_LOCAL_WRAPPERS.items()]:
+        for name in _public(pair[0]) & _public(pair[1]):
+            one, other = (inspect.getattr_static(owner, name) for owner in pair)
+            if inspect.isfunction(one) and (pair[1], name) not in _OTHERWISE:
+                assert _parameters(one) == _parameters(other), name
 
 
 def _parameters(method: Callable[..., Any]) -> list[tuple[str, Any, Any]]:

@@ -16,6 +16,8 @@ from memoranda.support.tool import JsonObject
 from tests.service.http.running_service import RunningService
 from tests.timing import GIVE_UP
 
+pytestmark = pytest.mark.slow
+
 # Ids of rows differ from store to store.
 _OF_THE_STORE = {"id", "copy_of", "session_id", "user_id", "seq"}
 

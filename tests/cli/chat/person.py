@@ -16,8 +16,8 @@ from typing import Self
 
 import pyte
 
+from tests.cli.warm_program import start_program
 from tests.timing import GIVE_UP
-from tests.warm_program import start_program
 
 PROGRAM = [sys.executable, "-m", "memoranda"]
 CTRL_C, CTRL_D, UP, TAB = "\x03", "\x04", "\x1b[A", "\t"

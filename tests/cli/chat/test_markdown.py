@@ -1,6 +1,7 @@
 """Markdown on a terminal: blocks are complete when the next one begins, and code can be copied."""
 
 import click
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 

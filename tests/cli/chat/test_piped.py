@@ -11,7 +11,6 @@ from memoranda.api.memory import open_memory
 from memoranda.testing.scripted.server import ScriptedServer
 from tests.cli.chat.person import PROGRAM, Person
 from tests.timing import GIVE_UP
-from tests.warm_program import run_program
 
 pytestmark = pytest.mark.slow
 

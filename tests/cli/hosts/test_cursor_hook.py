@@ -15,6 +15,8 @@ from memoranda.integrations.hooks.capture import capture_transcript
 from tests.cli.terminal import Terminal
 from tests.importers import cursor_stores as stores
 
+pytestmark = pytest.mark.slow
+
 _ID = stores.COMPOSER
 _TALK = [("user", "Which database does staging use?"), ("assistant", "Staging uses the heron cluster, on port 5433.")]
 

@@ -12,8 +12,9 @@ from memoranda.importers.coding_agents.gemini_cli import GeminiCli
 from memoranda.importers.importer import Importer
 from memoranda.integrations.hooks.answers import read_payload
 from memoranda.integrations.hooks.capture import capture_transcript
-from tests.cases import cases
 from tests.cli.terminal import Terminal
+
+pytestmark = pytest.mark.slow
 
 _ID = "f9073a6b-99ca-4946-8ee8-3dfb006a49a8"
 _AGENT = "11173a6b-99ca-4946-8ee8-3dfb006a49a8"
@@ -108,8 +109,7 @@ def test_a_memory_that_was_late_is_added_to_the_next_prompt(terminal: Terminal) 
     assert _ask(terminal, "Please rewrite the changelog") == ""
 
 
-@pytest.mark.slow
-@cases("outcome", ["late", "error", ""])
+@pytest.mark.parametrize("outcome", ["late", "error", ""])
 def test_a_start_without_an_answer_is_made_up_for_by_the_first_prompt(terminal: Terminal, outcome: str) -> None:
     """Also of hosts that ask at the start; once, and not if the start was answered."""
     begun = {"at": 1.0, "host": "claude-code", "event": "SessionStart", "session_id": _ID, "prompt": ""}

@@ -14,7 +14,6 @@ import memoranda
 from memoranda.importers.session_writer import session_name
 from memoranda.integrations.hooks.prompt_evidence import is_own_session
 from memoranda.search.search import Hit
-from tests.cases import cases
 from tests.cli.hosts.claude_host import ClaudeHost
 from tests.cli.terminal import Terminal
 from tests.conftest import tree
@@ -161,24 +160,23 @@ def test_a_kill_while_recording_loses_and_repeats_nothing(host: ClaudeHost) -> N
     assert _recorded(host, 3000) == said
 
 
-@cases(
-    "payload",
-    [
-        b"", b"\xff\xfe", b"[]", b"null", b'{"prompt": 3}', b"{" * 3000, b'{"hook_event_name": "Strange"}',
-        b'{"hook_event_name": "Stop", "transcript_path": "/nowhere/x.jsonl"}',
-        b'{"hook_event_name": "Stop", "transcript_path": "a\\u0000b"}',
-        b'{"hook_event_name": "UserPromptSubmit", "prompt": "\\ud800 what did we say? \\" OR ( -x"}',
-        b'{"hook_event_name": "UserPromptSubmit", "prompt": "/compact what did we say yesterday?"}',
-    ],
-)  # fmt: skip
+_PAYLOADS = [
+    b"", b"\xff\xfe", b"[]", b"null", b'{"prompt": 3}', b"{" * 3000, b'{"hook_event_name": "Strange"}',
+    b'{"hook_event_name": "Stop", "transcript_path": "/nowhere/x.jsonl"}',
+    b'{"hook_event_name": "Stop", "transcript_path": "a\\u0000b"}',
+    b'{"hook_event_name": "UserPromptSubmit", "prompt": "\\ud800 what did we say? \\" OR ( -x"}',
+    b'{"hook_event_name": "UserPromptSubmit", "prompt": "/compact what did we say yesterday?"}',
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("event", ["UserPromptSubmit", "Stop", "Nonsense"])
-def test_no_payload_makes_a_hook_fail(tmp_path: Path, payload: bytes, event: str) -> None:
+def test_no_payload_makes_a_hook_fail(tmp_path: Path, event: str) -> None:
     """Exit code 0, nothing on standard output, and an empty home stays empty."""
-    result = Terminal(tmp_path / "home").run(
-        "hook", "claude-code", event, "--wait", "--odd", input=payload.decode("latin-1")
-    )
-    assert (result.exit_code, result.stdout) == (0, "")
-    assert not (tmp_path / "home").exists()
+    terminal = Terminal(tmp_path / "home")
+    for payload in _PAYLOADS:
+        result = terminal.run("hook", "claude-code", event, "--wait", "--odd", input=payload.decode("latin-1"))
+        assert (result.exit_code, result.stdout) == (0, ""), payload
+        assert not (tmp_path / "home").exists(), payload
 
 
 @pytest.mark.parametrize(
@@ -241,7 +239,7 @@ def test_a_session_is_recognized_by_the_id_that_imports_give_it() -> None:
 
 
 @pytest.mark.slow
-@cases("words", [["--home"], ["claude-code", "Stop", "--transcript"], ["--user", ""]], ids=str)
+@pytest.mark.parametrize("words", [["--home"], ["claude-code", "Stop", "--transcript"], ["--user", ""]], ids=str)
 def test_wrong_options_do_not_stop_the_host(words: list[str]) -> None:
     """Exit code 2 would erase the prompt, or keep the model going."""
     done = subprocess.run(

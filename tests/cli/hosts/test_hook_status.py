@@ -17,6 +17,8 @@ from memoranda.search.recall_log import hook_calls_path
 from tests.cli.terminal import Terminal
 from tests.timing import GIVE_UP
 
+pytestmark = pytest.mark.slow
+
 _PROGRAM = [sys.executable, "-P", "-m", "memoranda", "hook"]
 _TALK = [
     ("Rename the parser module", "Renamed it to reader.py and fixed the imports."),
@@ -131,7 +133,6 @@ def test_secrets_of_the_home_are_not_shown(home: Path) -> None:
     assert "swordfishes" not in json.dumps(_status(home, "--why"))
 
 
-@pytest.mark.slow
 def test_a_missed_deadline_is_logged(home: Path) -> None:
     """In the list, and in the log of the home; the host got an empty answer and code 0."""
     code = (
@@ -153,7 +154,6 @@ def test_a_missed_deadline_is_logged(home: Path) -> None:
     assert [("event" in line, "outcome" in line) for line in lines] == [(True, False), (False, True)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("event", "forbidden"),
     [

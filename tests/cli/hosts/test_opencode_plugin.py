@@ -21,6 +21,8 @@ from memoranda.integrations.hosts.supported_hosts import HOSTS
 from tests.importers.opencode_sessions import SESSION, TALK, add_session, begin_database
 from tests.timing import GIVE_UP, wait_until
 
+pytestmark = pytest.mark.slow
+
 _NODE = shutil.which("node")
 _AGENT, _OTHER = "ses_26000000000000000000agent1", "ses_25000000000000000000other1"
 # What OpenCode does with a plugin: it calls the functions for a session, one of its sub-agents, and a prompt in each.
@@ -73,7 +75,6 @@ def _wait_for_lines(file: Path, count: int) -> list[str]:
     return file.read_text().splitlines()
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(_NODE is None, reason="Node is not installed")
 def test_a_prompt_gets_context_and_a_session_is_recorded_when_it_is_idle(tmp_path: Path) -> None:
     """Prompts that the model writes for sub-agents, and parts that OpenCode adds to a message, get no context."""
@@ -99,7 +100,6 @@ def test_a_prompt_gets_context_and_a_session_is_recorded_when_it_is_idle(tmp_pat
     assert capture[5:-1] == ["--session", "a", *home]
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(_NODE is None, reason="Node is not installed")
 def test_a_program_that_is_gone_does_not_stop_a_prompt(tmp_path: Path) -> None:
     """The prompt stays as it is."""

@@ -22,7 +22,8 @@ from memoranda.external.holographic.algebra import (
     unpack,
 )
 from memoranda.external.holographic.encoding import Encoder
-from tests.cases import cases
+
+pytestmark = pytest.mark.slow
 
 DIMENSION = 1024
 NEAR = 4 * noise(DIMENSION)
@@ -39,7 +40,6 @@ def test_atoms_are_the_same_everywhere() -> None:
     assert atom("hello", 100) == atom("hello", DIMENSION)[:100]
 
 
-@pytest.mark.slow
 def test_unrelated_atoms_resemble_each_other_by_nothing_but_noise() -> None:
     """The mean is 0 and the deviation what `noise` says."""
     alike = [similarity(a, b) for a, b in combinations(_atoms(30), 2)]
@@ -47,7 +47,7 @@ def test_unrelated_atoms_resemble_each_other_by_nothing_but_noise() -> None:
     assert math.sqrt(sum(value * value for value in alike) / len(alike)) == pytest.approx(noise(DIMENSION), rel=0.15)
 
 
-@cases("count", [1, 2, 3, 8, 16])
+@pytest.mark.parametrize("count", [1, 2, 3, 8, 16])
 def test_a_bundle_resembles_its_members_by_what_is_expected(count: int) -> None:
     """1, 2/π, 0.52 … for every member, and nothing for others."""
     *members, stranger = _atoms(count + 1)

@@ -9,6 +9,8 @@ from memoranda.external.holographic import HolographicProvider
 from memoranda.external.provider import MemoryProvider
 from memoranda.testing.provider_contract import ProviderContract
 
+pytestmark = pytest.mark.slow
+
 
 class TestHolographic(ProviderContract):
     """The public suite."""

@@ -13,6 +13,8 @@ from tests.external.holographic.generated_facts import filled_store, generate
 
 from .conftest import opened
 
+pytestmark = pytest.mark.slow
+
 CONTRADICTING = (
     ("Ana lives in Berlin", "Ana lives in Tokyo"),
     ("Ana lives in Berlin", "Ana moved to Tokyo"),
@@ -86,7 +88,6 @@ def _found(home: Path, texts: tuple[str, ...]) -> list[tuple[set[str], float]]:
     return [({pair.newer.content, pair.older.content}, pair.score) for pair in pairs]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("texts", CONTRADICTING)
 def test_different_values_of_one_attribute_are_found(home: Path, texts: tuple[str, str]) -> None:
     """Two values for what there is one of."""
@@ -95,14 +96,12 @@ def test_different_values_of_one_attribute_are_found(home: Path, texts: tuple[st
     assert found[0][1] >= 0.5
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("texts", GOING_TOGETHER)
 def test_facts_that_go_together_are_not_reported(home: Path, texts: tuple[str, str]) -> None:
     """Other subjects, other attributes, other times, and attributes with many values."""
     assert _found(home, texts) == []
 
 
-@pytest.mark.slow
 def test_all_true_pairs_are_found_among_everything_else(home: Path) -> None:
     """With every sentence of both lists in one store nothing is lost, and the newer fact comes first."""
     pairs = [pair for pair in CONTRADICTING if "Ana" not in pair[0] and "Bob is" not in pair[0]]
@@ -127,7 +126,6 @@ def test_a_contradiction_has_both_facts_and_its_measures(store: FactStore) -> No
 
 
 # What is said here is also measured: see benchmarks/contradictions.py.
-@pytest.mark.slow
 @pytest.mark.parametrize(("part", "minimum"), [("development", 0.8), ("held out", 0.5), ("afterwards", 0.7)])
 def test_some_pairs_of_a_larger_set_are_found_and_few_are_suspected(part: Part, minimum: float) -> None:
     """Pairs of several domains in many words; at most one in twenty that can both be right is suspected."""
@@ -164,7 +162,6 @@ def test_a_pair_must_be_about_one_entity_and_one_attribute(home: Path, a: str, b
     assert bool(_found(home, (a, b))) is contradicting
 
 
-@pytest.mark.slow
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_any_text_can_be_compared(a: str, b: str) -> None:
     """Whatever it is; and no text contradicts itself."""
@@ -189,7 +186,6 @@ def test_any_order_of_words_can_be_compared(a: str, b: str) -> None:
     assert compare(one, one) == 0
 
 
-@pytest.mark.slow
 def test_generated_facts_do_not_contradict_each_other() -> None:
     """Hundreds of facts in the same words about the same people, all of which can be true."""
     with filled_store(generate(1)) as store:

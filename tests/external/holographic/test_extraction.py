@@ -1,12 +1,15 @@
 """Statements are kept, requests are not."""
 
+import pytest
+
 from memoranda.external.holographic.extraction import category_of, extract_statements
-from tests.cases import cases
+
+pytestmark = pytest.mark.slow
 
 
-@cases(
-    ("sentence", "category"),
-    [
+def test_statements_are_recognised() -> None:
+    """Preferences and habits of the user, decisions and facts of the project."""
+    for sentence, category in [
         ("I prefer tabs over spaces.", "user_pref"),
         ("I always run the tests before I push", "user_pref"),
         ("I never work on Fridays.", "user_pref"),
@@ -17,16 +20,13 @@ from tests.cases import cases
         ("We decided to use PostgreSQL for the ledger", "project"),
         ("The project uses Python 3.12", "project"),
         ("Our billing service runs on Kubernetes", "project"),
-    ],
-)
-def test_statements_are_recognised(sentence: str, category: str) -> None:
-    """Preferences and habits of the user, decisions and facts of the project."""
-    assert category_of(sentence) == category
+    ]:
+        assert category_of(sentence) == category
 
 
-@cases(
-    "sentence",
-    [
+def test_requests_questions_and_guesses_are_not() -> None:
+    """Nor anything that leans on its context."""
+    for sentence in [
         "I need help",
         "I need help with my deployment",
         "I want you to fix the tests",
@@ -47,11 +47,8 @@ def test_statements_are_recognised(sentence: str, category: str) -> None:
         "I would prefer tabs",
         "The project uses Redis, right?",
         "ok",
-    ],
-)
-def test_requests_questions_and_guesses_are_not(sentence: str) -> None:
-    """Nor anything that leans on its context."""
-    assert category_of(sentence) is None
+    ]:
+        assert category_of(sentence) is None
 
 
 def test_only_the_users_statements_are_extracted() -> None:

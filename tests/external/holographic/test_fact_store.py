@@ -17,6 +17,8 @@ from tests.timing import GIVE_UP
 
 from .conftest import Clock, opened
 
+pytestmark = pytest.mark.slow
+
 WRITER = """
 import sys
 from pathlib import Path
@@ -29,7 +31,6 @@ store.close()
 """
 
 
-@pytest.mark.slow
 def test_a_fact_is_kept_with_where_it_comes_from(home: Path, clock: Clock) -> None:
     """Provenance, category, tags and time survive closing."""
     with opened(home, clock=clock) as store:
@@ -128,7 +129,6 @@ def test_another_dimension_encodes_again(home: Path) -> None:
             assert store.encode_stale() == 0
 
 
-@pytest.mark.slow
 def test_several_processes_write_one_store(home: Path) -> None:
     """Nothing is lost, and what both say is kept once."""
     command = [sys.executable, "-c", WRITER, str(home)]
@@ -198,7 +198,6 @@ def test_a_refused_change_does_not_fill_the_cache_again(home: Path) -> None:
             assert read_state(connection)[0] == 2
 
 
-@pytest.mark.slow
 def test_adding_does_not_get_slower_with_the_number_of_facts(store: FactStore) -> None:
     """Only the rows of the new fact are written."""
     for number in range(60):

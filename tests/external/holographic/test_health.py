@@ -17,6 +17,8 @@ from memoranda.upkeep.home_tables import check_parts
 
 from .conftest import opened
 
+pytestmark = pytest.mark.slow
+
 FACTS = [f"Ana Kovac keeps the notes of project number {number} in a paper folder" for number in range(200)]
 
 
@@ -48,7 +50,6 @@ def _searched(home: Path, words: str) -> list[str]:
         return [found.fact.content for found in Retriever(store).search(words, FactFilter(limit=5))]
 
 
-@pytest.mark.slow
 def test_facts_that_are_well_or_absent_have_no_findings(home: Path) -> None:
     """Also those of a user of a gateway."""
     assert list(check_caches(home)) == []
@@ -58,7 +59,6 @@ def test_facts_that_are_well_or_absent_have_no_findings(home: Path) -> None:
     assert list(check_caches(home)) == []
 
 
-@pytest.mark.slow
 def test_words_and_vectors_that_are_lost_are_rebuilt(home: Path) -> None:
     """From the facts, which say everything that is needed."""
     _fill(home)
@@ -72,7 +72,6 @@ def test_words_and_vectors_that_are_lost_are_rebuilt(home: Path) -> None:
     assert _searched(home, "project number 7")[0] == FACTS[7]
 
 
-@pytest.mark.slow
 def test_a_damaged_word_index_is_rebuilt(home: Path) -> None:
     """SQLite itself does not see that it is damaged."""
     _fill(home)
@@ -85,7 +84,6 @@ def test_a_damaged_word_index_is_rebuilt(home: Path) -> None:
     assert _searched(home, "project number 7")[0] == FACTS[7]
 
 
-@pytest.mark.slow
 def test_a_damaged_cache_is_reported_and_filled_again(home: Path) -> None:
     """Facts keep their entities, even if the text does not name them."""
     _fill(home)

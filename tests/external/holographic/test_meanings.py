@@ -13,6 +13,8 @@ from memoranda.errors import MemorandaError
 from memoranda.external.holographic import HolographicProvider
 from memoranda.external.holographic.shared_facts import cache_path
 
+pytestmark = pytest.mark.slow
+
 _TOPICS = (("tinnitus", "specialist"), ("lamp", "bright"), ("boat", "harbour"))
 
 

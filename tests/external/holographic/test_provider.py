@@ -12,6 +12,8 @@ from memoranda.errors import ConfigError, ProviderError
 from memoranda.external.holographic import HolographicProvider
 from memoranda.external.holographic.user_facts import has_facts
 
+pytestmark = pytest.mark.slow
+
 
 def _started(home: Path, **settings: Any) -> HolographicProvider:
     made = HolographicProvider(home, settings)

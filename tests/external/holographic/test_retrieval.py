@@ -8,6 +8,8 @@ from tests.external.holographic.generated_facts import SEEDS, chance_level, fill
 
 from .conftest import Clock
 
+pytestmark = pytest.mark.slow
+
 ALL = FactFilter()
 
 
@@ -15,7 +17,6 @@ def _texts(found: list[FoundFact]) -> list[str]:
     return [each.fact.content for each in found]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_entities_are_answered_precisely(seed: int) -> None:
     """400 facts, 50 entities with names that share their parts, and distractors: precision at 4 of 0.9 and more."""
@@ -79,7 +80,6 @@ def test_related_returns_neighbours_and_shared_facts(store: FactStore, ask: Retr
     assert [(each.fact.content, each.through) for each in found[3:]] == [("Bob likes tea", "Bob")]
 
 
-@pytest.mark.slow
 def test_a_fact_with_many_entities_is_found_by_each(store: FactStore, ask: Retriever) -> None:
     """A vector has room for sixteen."""
     names = [f"Person{letter}" for letter in "ABCDEFGHIJKLMNOP"]

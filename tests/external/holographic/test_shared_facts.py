@@ -12,6 +12,8 @@ from memoranda.external.holographic.retrieval import FactFilter, Retriever
 from memoranda.external.holographic.shared_facts import SharedFacts, cache_path
 from memoranda.external.holographic.user_facts import sweep_caches
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def nodes(tmp_path: Path, postgres_url: str) -> Iterator[list[FactStore]]:

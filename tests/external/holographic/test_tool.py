@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from memoranda.external.holographic import HolographicProvider
 from memoranda.external.holographic.tool import ACTIONS
-from tests.cases import cases
 from tests.examples import examples
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -30,7 +31,6 @@ def _ask(provider: HolographicProvider, tool: str = "fact_store", **arguments: A
     return answer
 
 
-@pytest.mark.slow
 def test_every_action_has_its_answer(provider: HolographicProvider) -> None:
     """The replies of a fact's whole life."""
     first = _ask(provider, action="add", content="Ana lives in Berlin", category="user_pref", tags="home,city")
@@ -76,9 +76,9 @@ def test_a_distrusted_fact_is_no_longer_returned(provider: HolographicProvider) 
     assert _ask(provider, action="list")["count"] == 1
 
 
-@cases(
-    ("arguments", "error"),
-    [
+def test_invalid_input_gets_an_explanation(provider: HolographicProvider) -> None:
+    """It is one sentence in `error`."""
+    rows: list[tuple[dict[str, Any], str]] = [
         ({}, "action must be one of add, search"),
         ({"action": "dance"}, "not 'dance'"),
         ({"action": "add"}, "content is missing"),
@@ -100,11 +100,9 @@ def test_a_distrusted_fact_is_no_longer_returned(provider: HolographicProvider) 
         ({"action": "remove", "fact_id": 2**80}, "fact_id must be"),
         ({"action": "list", "limit": 0}, "limit must be a number at least 1"),
         ({"action": "list", "min_trust": "high"}, "min_trust must be"),
-    ],
-)
-def test_invalid_input_gets_an_explanation(provider: HolographicProvider, arguments: Any, error: str) -> None:
-    """It is one sentence in `error`."""
-    assert error in _ask(provider, **arguments)["error"]
+    ]
+    for arguments, error in rows:
+        assert error in _ask(provider, **arguments)["error"]
 
 
 def test_changing_a_fact_into_another_is_refused_in_words(provider: HolographicProvider) -> None:
@@ -149,7 +147,6 @@ def lasting() -> Iterator[HolographicProvider]:
         made.shutdown()
 
 
-@pytest.mark.slow
 @settings(max_examples=examples(250), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     tool=st.sampled_from(["fact_store", "fact_store", "fact_feedback", "other"]),

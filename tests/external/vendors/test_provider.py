@@ -21,6 +21,8 @@ from tests.external.vendors.acme import AcmeDouble, AcmeProvider, AcmeVendor
 from tests.external.vendors.vendor_contract import SECRET
 from tests.timing import GIVE_UP
 
+pytestmark = pytest.mark.slow
+
 QUICK = ProviderSettings(first_retry_seconds=0.02, max_retry_seconds=0.05, recall_seconds=GIVE_UP)
 
 

@@ -16,6 +16,8 @@ from tests.external.vendors.acme import AcmeDouble
 from tests.external.vendors.vendor_contract import SECRET
 from tests.timing import GIVE_UP, wait_until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def double() -> Iterator[AcmeDouble]:
@@ -46,7 +48,6 @@ def say(home: Path, text: str, source: str, context: str = "", *, delivered: boo
         outbox.close()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("source", "context"), [("cron", ""), ("subagent", ""), ("cli", "cron")])
 def test_a_reading_session_delivers_what_another_left_and_nothing_of_its_own(
     source: str, context: str, double: AcmeDouble, home: Path

@@ -19,6 +19,8 @@ from tests.external.diary import diary_home
 from tests.external.vendors.acme import AcmeDouble, AcmeProvider, AcmeVendor
 from tests.external.vendors.vendor_contract import SECRET
 
+pytestmark = pytest.mark.slow
+
 TURNS = 40
 
 
@@ -80,7 +82,6 @@ def bundle(monkeypatch: pytest.MonkeyPatch, provider: type[AcmeProvider]) -> Non
     monkeypatch.setattr(discovery, "BUNDLED", (found,))
 
 
-@pytest.mark.slow
 def test_the_scenario_passes_for_a_vendor_that_keeps_its_promises(
     acme: RunningAcme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,7 +97,6 @@ def test_the_scenario_passes_for_a_vendor_that_keeps_its_promises(
     assert "every turn once and in order" in format_report(report)
 
 
-@pytest.mark.slow
 def test_the_scenario_notices_a_vendor_that_repeats_turns(
     acme: RunningAcme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,7 +118,7 @@ def test_a_vendor_that_cannot_run_is_reported_with_the_reason(
     assert "not run    npm is not installed" in format_report(run_scenario(acme, tmp_path / "work", TURNS))
 
 
-@cases(
+@pytest.mark.parametrize(
     ("arrived", "problem"),
     [
         ([0, 1, 2], []),
@@ -140,7 +140,6 @@ def test_every_module_of_a_vendor_can_be_run() -> None:
         assert {kind.name for kind in kinds} <= names
 
 
-@pytest.mark.slow
 def test_waiting_counts_turns_that_are_recorded_and_not_queued(tmp_path: Path) -> None:
     """The delivery thread of a busy machine reads the record later than the check looks at the outbox."""
     home = diary_home(tmp_path)

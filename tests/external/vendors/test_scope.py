@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from memoranda.errors import ProviderError
 from memoranda.external.vendors.scope import peer_name, read_peer_name
-from tests.cases import cases
+
+pytestmark = pytest.mark.slow
 
 NAMES = st.text(st.characters(exclude_categories=()), max_size=20)
 
@@ -39,7 +40,7 @@ def test_long_names_stay_different_and_within_the_limit() -> None:
             read_peer_name(name)
 
 
-@cases("name", ["default__", "_zz", "a_4", "a__b__c", "_ff"])
+@pytest.mark.parametrize("name", ["default__", "_zz", "a_4", "a__b__c", "_ff"])
 def test_other_names_are_refused(name: str) -> None:
     """Not every name at a vendor is ours."""
     with pytest.raises(ProviderError):

@@ -13,6 +13,8 @@ from memoranda.external.vendors.sent_record import SentRecord, describe_items
 from memoranda.storage.home_database import FILE_NAME
 from tests.cli.terminal import Terminal
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def record(tmp_path: Path) -> Iterator[SentRecord]:
@@ -99,7 +101,6 @@ def test_a_closed_record_refuses_work(record: SentRecord) -> None:
         record.add("turn", "k2")
 
 
-@pytest.mark.slow
 def test_the_doctor_repairs_a_damaged_record(tmp_path: Path) -> None:
     """What is readable is saved, and the damaged file stays beside it."""
     terminal = Terminal(tmp_path / "home")

@@ -3,11 +3,13 @@
 Long texts are divided into parts that lose nothing.
 """
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.external.vendors.texts import RecalledItem, format_items, missing_parts, split_text, split_turn
-from tests.cases import cases
+
+pytestmark = pytest.mark.slow
 
 
 def test_items_have_the_labels_that_are_known() -> None:
@@ -30,7 +32,7 @@ def test_repeated_and_empty_items_are_left_out() -> None:
     assert format_items(items, "Acme", 1_000) == "- Likes tea. (Acme, score 0.90)"
 
 
-@cases("limit", [0, 10, 40, 300, 5_000])
+@pytest.mark.parametrize("limit", [0, 10, 40, 300, 5_000])
 def test_the_text_never_exceeds_its_limit(limit: int) -> None:
     """Whole items are left out; a single long one is shortened."""
     text = format_items([RecalledItem("x" * 9_000), *(RecalledItem(f"item {n}") for n in range(50))], "Acme", limit)

@@ -15,6 +15,8 @@ from memoranda.external.vendors.vendor import Turn
 from tests.external.vendors.acme import AcmeDouble, AcmeProvider, AcmeVendor
 from tests.external.vendors.vendor_contract import SECRET, VendorContract
 
+pytestmark = pytest.mark.slow
+
 
 def make(kind: type[AcmeVendor], double: AcmeDouble, home: Path) -> VendorProvider:
     class Provider(AcmeProvider):

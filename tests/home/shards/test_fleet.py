@@ -13,9 +13,11 @@ from memoranda.cli.main import command as program
 from memoranda.errors import ConfigError, MovedUserError
 from memoranda.home.shards.placement import shard_of
 from tests.cli.terminal import Terminal
-from tests.postgres import Server
 from tests.service.http.running_service import run_service
+from tests.storage.postgres.servers import Server
 from tests.timing import GIVE_UP
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -36,7 +38,6 @@ Directory(sys.argv[1:], schemas).close()
 """
 
 
-@pytest.mark.slow
 def test_nodes_that_start_together_on_empty_servers_all_start(postgres_server: Server) -> None:
     """Each creates what it finds missing, one after the other; the tables, functions and ids are then there once."""
     with postgres_server.schema() as first, postgres_server.schema() as second:
@@ -89,7 +90,6 @@ def test_a_user_moves_with_conversations_and_search(home: Path) -> None:
     assert "0-5, 7-63" in terminal.ok("shards", "list")
 
 
-@pytest.mark.slow
 def test_a_text_and_a_user_are_forgotten_in_the_store_that_has_them(home: Path) -> None:
     """Conversations, curated memory and keys, whichever store has which."""
     terminal = Terminal(home)
@@ -116,7 +116,6 @@ def test_a_text_and_a_user_are_forgotten_in_the_store_that_has_them(home: Path) 
         assert memory.for_user("ben").sessions.list_sessions_rich() != []
 
 
-@pytest.mark.slow
 def test_every_command_for_all_users_refuses_on_a_fleet(home: Path) -> None:
     """A command that would cover the users of one store only says so, and does nothing."""
     with memoranda.open(home) as memory:
@@ -156,7 +155,6 @@ def test_a_home_with_one_store_has_no_shards(tmp_path: Path) -> None:
         memoranda.open(tmp_path)
 
 
-@pytest.mark.slow
 def test_the_service_follows_a_user_who_moves(home: Path) -> None:
     """A request that the old store refuses is answered from the new one, without an error for the client."""
     with run_service(home) as running:

@@ -23,8 +23,10 @@ from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.storage.position import START
 from memoranda.upkeep.home_tables import component_schemas
-from tests.postgres import Server
+from tests.storage.postgres.servers import Server
 from tests.timing import GIVE_UP, wait_until
+
+pytestmark = pytest.mark.slow
 
 USERS = [f"user {number}" for number in range(12)] + ["", "O'Hara", "日本", "a\0b"]
 
@@ -235,7 +237,6 @@ ShardMove(Directory(urls), int(shard), 1, report=kill, wait=lambda _: None).run(
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("steps", [1, 2, 3, 5, 8, 13])
 def test_a_killed_move_is_repeated_and_completes(postgres_server: Server, steps: int) -> None:
     """Whichever step it was killed in, users are readable where the directory says, and nothing is there twice."""
@@ -255,7 +256,6 @@ def test_a_killed_move_is_repeated_and_completes(postgres_server: Server, steps:
             assert _texts(stores[0], user) == []
 
 
-@pytest.mark.slow
 def test_a_shard_moves_from_the_oldest_server_to_the_newest(
     postgres_server: Server, oldest_postgres_server: Server
 ) -> None:

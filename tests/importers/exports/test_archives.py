@@ -12,6 +12,8 @@ from memoranda.importers.reader_protocol import ImportedMessage
 from tests.importers.exports.samples import claude, edited, spoken, write_json, write_zip
 from tests.importers.import_home import Home
 
+pytestmark = pytest.mark.slow
+
 CHAT = claude("c-1", spoken("m1", "human", "hello"))
 
 
@@ -98,7 +100,6 @@ def test_an_export_is_only_read(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gpt.zip", "home"]
 
 
-@pytest.mark.slow
 def test_an_archive_that_expands_beyond_all_exports_is_refused(tmp_path: Path) -> None:
     """Before it is unpacked, with both sizes; an unpacked file of that size is read."""
     file = tmp_path / "bomb.zip"

@@ -15,6 +15,8 @@ from tests.examples import examples
 from tests.importers.exports.samples import chatgpt, edited, node, with_tools, words, write_json
 from tests.importers.import_home import Home
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
@@ -148,7 +150,6 @@ _conversation = st.fixed_dictionaries(
 )
 
 
-@pytest.mark.slow
 @settings(max_examples=examples(60))
 @given(conversations=st.lists(_conversation | _json, max_size=4))
 def test_a_second_import_adds_nothing_and_nothing_is_lost_silently(conversations: list[Any]) -> None:

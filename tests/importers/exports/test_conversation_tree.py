@@ -1,9 +1,12 @@
 """Trees of messages are split into branches: every node once, the visible branch first."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.importers.exports.conversation_tree import Branch, split_branches
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_visible_branch_comes_first_and_others_have_only_their_own() -> None:

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from memoranda.importers.exports import archives as module
 from memoranda.importers.exports.archives import ArrayElement, read_elements
 from memoranda.importers.reader_protocol import Problem
-from tests.cases import cases
 from tests.examples import examples
+
+pytestmark = pytest.mark.slow
 
 FILE = Path("conversations.json")
 _words = st.text(max_size=12)
@@ -37,7 +38,6 @@ def problems(raw: bytes) -> list[str]:
     return [each.text for each in read(raw) if isinstance(each, Problem)]
 
 
-@pytest.mark.slow
 @settings(max_examples=examples(150))
 @given(given_values=st.lists(_values, max_size=6), chunk=st.integers(1, 40), indent=st.sampled_from([None, 1]))
 def test_a_list_is_read_in_chunks_of_any_size(given_values: list[Any], chunk: int, indent: int | None) -> None:
@@ -74,7 +74,7 @@ def test_a_broken_element_is_reported_and_skipped() -> None:
     assert problem.text.startswith("element 2 of the list is not JSON")
 
 
-@cases("raw", [b'[a, {"b": 1}]', b'[}, {"b": 1}]', b'[a}, {"b": 1}]'])
+@pytest.mark.parametrize("raw", [b'[a, {"b": 1}]', b'[}, {"b": 1}]', b'[a}, {"b": 1}]'])
 def test_stray_text_costs_no_element(raw: bytes) -> None:
     """Stray words and brackets end where the list continues."""
     assert {"b": 1} in values(raw)
@@ -109,7 +109,6 @@ def test_bytes_that_are_not_utf_8_do_not_end_the_reading() -> None:
     assert found[1] == {"b": 2}
 
 
-@pytest.mark.slow
 def test_an_element_that_is_too_large_is_named_and_the_next_one_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """It costs no more memory than is allowed to an element."""
     monkeypatch.setattr(module, "MAX_ELEMENT_CHARS", 10_000)
@@ -119,7 +118,6 @@ def test_an_element_that_is_too_large_is_named_and_the_next_one_read(monkeypatch
     assert "has more than" in problems(raw)[0]
 
 
-@pytest.mark.slow
 def test_memory_does_not_grow_with_the_file() -> None:
     """Thirty megabytes of small elements need hardly more than a chunk or two."""
 

@@ -15,6 +15,8 @@ from tests.importers.hermes.homes import HermesHome
 from tests.importers.hermes.import_check import differences
 from tests.importers.import_home import Home
 
+pytestmark = pytest.mark.slow
+
 # Writes down the facts of every start.
 KEEP_FACTS = "facts.pop('secrets'); (Path(facts['hermes_home']) / 'facts.json').write_text(json.dumps(facts))"
 

@@ -21,6 +21,8 @@ from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.skills.store import SkillStore
 from memoranda.support.origin import PERSON
 
+pytestmark = pytest.mark.slow
+
 SKILL = "---\nname: {name}\ndescription: How to do it\n---\n\n{body}\n"
 
 
@@ -193,7 +195,6 @@ TwoHomes(Path(sys.argv[1])).take()
 """
 
 
-@pytest.mark.slow
 def test_after_a_kill_the_next_import_finishes_it(place: TwoHomes, tmp_path: Path) -> None:
     """Whatever was written is complete, and in the end everything is there once."""
     place.memories("Uses pytest", "Port 8080", "z" * 150)

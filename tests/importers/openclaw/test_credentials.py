@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from memoranda.importers.openclaw.credentials import MigrationRedactor, find_credentials, is_secret_name
 from memoranda.importers.openclaw.installation import inspect_installation
 from memoranda.importers.openclaw.reader import OpenClaw
-from tests.cases import cases
 from tests.importers.import_home import Home
 from tests.importers.openclaw.material import GATEWAY, OPENAI, TELEGRAM, make_openclaw, write_transcript
+
+pytestmark = pytest.mark.slow
 
 _STORE = {
     "version": 1,
@@ -97,14 +98,14 @@ def test_credentials_of_openclaw_are_redacted_in_messages(tmp_path: Path) -> Non
     assert message["external_id"] == GATEWAY
 
 
-@cases("name", ["token", "botToken", "api_key", "API-KEY", "clientSecret", "webhookUrl", "password"])
+@pytest.mark.parametrize("name", ["token", "botToken", "api_key", "API-KEY", "clientSecret", "webhookUrl", "password"])
 def test_names_of_credentials_are_known(name: str) -> None:
     """However they are spelled."""
     assert is_secret_name(name)
     assert MigrationRedactor().settings({"a": [{name: "hunter2"}]}) == {"a": [{name: "[redacted]"}]}
 
 
-@cases("name", ["maxTokens", "tokenLimit", "name", "keyboard", "mode"])
+@pytest.mark.parametrize("name", ["maxTokens", "tokenLimit", "name", "keyboard", "mode"])
 def test_other_names_are_not(name: str) -> None:
     """Settings that only sound like it stay readable."""
     assert MigrationRedactor().settings({name: "plain words"}) == {name: "plain words"}

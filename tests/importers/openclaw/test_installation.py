@@ -6,6 +6,8 @@ import pytest
 
 from memoranda.importers.openclaw.installation import find_directories, inspect_installation
 
+pytestmark = pytest.mark.slow
+
 
 def _workspace(path: Path) -> Path:
     path.mkdir(parents=True)

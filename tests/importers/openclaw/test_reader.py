@@ -20,6 +20,8 @@ from tests.examples import examples
 from tests.importers.import_home import Home
 from tests.importers.openclaw.material import EVENTS, KEY, SESSION, contents, write_database, write_transcript
 
+pytestmark = pytest.mark.slow
+
 NAME = f"openclaw-{SESSION}"
 _SAID: list[dict[str, Any]] = [
     {"role": "user", "content": "Where is the anchor?", "timestamp": 1777622401.0, "external_id": "u1"},
@@ -218,7 +220,6 @@ _lines = st.lists(
 )
 
 
-@pytest.mark.slow
 @settings(max_examples=examples(60))
 @given(lines=_lines)
 def test_no_line_of_a_transcript_is_lost_silently(lines: list[bytes]) -> None:

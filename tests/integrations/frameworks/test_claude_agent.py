@@ -21,6 +21,8 @@ from memoranda.integrations.frameworks.prompt_recall import memory_prompt, recal
 from tests.examples import examples
 from tests.timing import GIVE_UP, HANG, without_waiting
 
+pytestmark = pytest.mark.slow
+
 _KEY: Any = {"project_key": "-home-ana-bakery", "session_id": "5f0c"}
 _SUB: Any = {**_KEY, "subpath": "subagents/agent-1"}
 _NO_SDK = "the package claude-agent-sdk is not installed"
@@ -89,7 +91,6 @@ def shared_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memoranda
         yield MemorandaSessionStore(memory)
 
 
-@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.fixed_dictionaries({"type": st.text()}, optional={"message": _json, "content": _json, "n": _json})))
 def test_any_entry_comes_back_equal(shared_store: MemorandaSessionStore, entries: list[Any]) -> None:
@@ -136,7 +137,6 @@ def test_a_sub_agent_is_delegated_work_of_its_session(memory: memoranda.Memory) 
     assert len(memory.sessions.list_sessions_rich()) == 4
 
 
-@pytest.mark.slow
 def test_two_processes_append_to_one_session(tmp_path: Path) -> None:
     """Every entry is there once."""
     processes = [subprocess.Popen([sys.executable, "-c", _APPEND, str(tmp_path), name]) for name in ("a", "b")]
@@ -215,7 +215,6 @@ def test_the_hook_and_the_tools_work_as_the_sdk_calls_them(memory: memoranda.Mem
     assert memory_server(memory)["type"] == "sdk"
 
 
-@pytest.mark.slow
 def test_the_sdk_records_resumes_and_recalls_with_a_scripted_model(tmp_path: Path) -> None:
     """The real program runs a conversation; a resume loads it from the store, in another directory."""
     sdk = pytest.importorskip("claude_agent_sdk", reason=_NO_SDK)

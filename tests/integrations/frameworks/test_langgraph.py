@@ -20,6 +20,8 @@ from memoranda.integrations.frameworks.langchain_history import MemorandaChatHis
 from memoranda.integrations.frameworks.langgraph import MemorandaStore
 from tests.docs.pages import ROOT
 
+pytestmark = pytest.mark.slow
+
 
 def _fill(store: Any) -> None:
     for number, (namespace, value) in enumerate(
@@ -149,7 +151,6 @@ def test_a_call_in_a_history_that_was_interrupted_has_a_result_that_says_so(memo
     assert [message.content for message in history.messages if isinstance(message, ToolMessage)].count("{}") == 2
 
 
-@pytest.mark.slow
 def test_the_prompt_of_an_agent_has_curated_memory_after_its_own_text(memory: memoranda.Memory) -> None:
     """As it was when the thread began; a call without a thread is not recorded, and has it too."""
     agents = pytest.importorskip("langchain.agents", reason="the package langchain is not installed")

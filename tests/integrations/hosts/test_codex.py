@@ -3,10 +3,14 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from memoranda.integrations.hosts.host import HostEnvironment, LaunchCommand
 from memoranda.integrations.hosts.install_plan import plan_install, plan_uninstall
 from memoranda.integrations.hosts.settings_change import CreatedFiles, apply_changes
 from memoranda.integrations.hosts.supported_hosts import HOSTS
+
+pytestmark = pytest.mark.slow
 
 _CONFIG = '# mine\nmodel = "gpt-5.5"\n'
 _EVENTS = ("pre_compact", "session_start", "session_end", "user_prompt_submit", "subagent_stop", "stop")

@@ -16,7 +16,11 @@ from memoranda.integrations.hosts.supported_hosts import HOSTS
 from tests.integrations.hosts.hermes_stub import call_provider
 from tests.timing import GIVE_UP, HANG, without_waiting
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the programs here are shell scripts")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform == "win32", reason="the programs here are shell scripts"),
+]
 Call = tuple[str, list[Any], dict[str, Any]]
 START: Call = ("initialize", ["s1"], {"hermes_home": "/nowhere", "platform": "cli"})
 TURN: Call = ("sync_turn", ["Which port?", "5433."], {"session_id": "s1"})
@@ -66,7 +70,6 @@ def test_each_call_reaches_the_program_with_its_payload(tmp_path: Path) -> None:
     assert '"prompt": "Which port?"' in (tmp_path / "memoranda.in").read_text()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("script", ["exit 1", "echo '{ broken'", "echo '[1]'", f"exec sleep {HANG}"])
 def test_a_program_that_fails_or_hangs_costs_an_answer_and_no_turn(script: str, tmp_path: Path) -> None:
     """Recall is empty after a deadline, and the turn is on disk."""
@@ -90,7 +93,6 @@ def test_a_program_that_is_gone_is_not_available_but_loses_no_turn(tmp_path: Pat
     assert len(machine.waiting()) == 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("facts", "user"),
     [
@@ -108,7 +110,6 @@ def test_users_of_a_gateway_have_separate_memories(facts: dict[str, str], user: 
     assert first.endswith(f"--user {user}") if user else "--user" not in first
 
 
-@pytest.mark.slow
 def test_an_account_that_is_named_as_the_owner_s_uses_the_owner_s_memory(tmp_path: Path) -> None:
     """Hermes's own settings name it; other accounts still have separate memories."""
     machine = Machine(tmp_path, _program(tmp_path, ""))
@@ -129,7 +130,6 @@ def test_an_interrupted_turn_is_recorded_at_the_end_of_the_session(tmp_path: Pat
     assert [(turn["session_id"], len(turn["messages"])) for turn in machine.waiting()] == [("s1", 2), ("s2", 0)]
 
 
-@pytest.mark.slow
 def test_with_the_real_program_a_turn_is_recorded_and_recalled_elsewhere(tmp_path: Path) -> None:
     """A host without a database of its own sessions still has its turns recorded, as the provider gave them."""
     machine = Machine(tmp_path, sys.executable, "-P", "-m", "memoranda")

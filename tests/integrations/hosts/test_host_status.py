@@ -13,6 +13,8 @@ from memoranda.integrations.hosts.install_plan import plan_install
 from memoranda.integrations.hosts.settings_change import apply_changes
 from memoranda.integrations.hosts.supported_hosts import HOSTS
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def environment(tmp_path: Path) -> HostEnvironment:

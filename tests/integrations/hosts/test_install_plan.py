@@ -17,6 +17,8 @@ from memoranda.integrations.hosts.supported_hosts import CLAUDE_CODE_EVENTS, CUR
 from memoranda.support.relaxed_json import parse
 from tests.conftest import mode
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = LaunchCommand(("/opt/bin/memoranda",), ("--home", "/data/my memory"))
 SERVER = {"command": "/opt/bin/memoranda", "args": ["mcp", "--home", "/data/my memory"]}
 HOOKS = {
@@ -290,7 +292,6 @@ _groups = st.lists(
 )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", HOOKS)
 @given(st.dictionaries(st.sampled_from(["Stop", "SessionStart", "PreToolUse"]), _groups))
 def test_hooks_of_others_are_never_changed(

@@ -30,7 +30,7 @@ def _find_node() -> str | None:
 
 
 NODE = _find_node()
-pytestmark = pytest.mark.skipif(NODE is None, reason=f"there is no Node {_MIN_NODE} or later here")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(NODE is None, reason=f"there is no Node {_MIN_NODE} or later here")]
 OWN = {"sessionId": "s1", "sessionKey": "agent:main:main", "agentId": "main", "trigger": "user"}
 PROMPT = ["hook", "before_prompt_build", {"prompt": "Which port?", "messages": []}, OWN]
 MESSAGES = [
@@ -68,7 +68,6 @@ def _program(root: Path, script: str) -> str:
     return str(path)
 
 
-@pytest.mark.slow
 def test_each_call_reaches_the_program_with_its_payload(tmp_path: Path) -> None:
     """The notes are read once for a session, recall for each prompt; the answer of a tool arrives unchanged."""
     machine = Machine(tmp_path, _program(tmp_path, 'cat | tee -a "$0.in" > /dev/null; echo \'{"text": "told"}\''))
@@ -89,7 +88,6 @@ def test_a_prompt_that_no_person_wrote_gets_no_recall(tmp_path: Path) -> None:
     assert answer == {"appendSystemContext": "told"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("script", ["exit 1", "echo '{ broken'", "echo '[1]'", f"exec sleep {HANG}"])
 def test_a_program_that_fails_or_hangs_costs_an_answer_and_no_turn(script: str, tmp_path: Path) -> None:
     """Recall is empty after a deadline, and the turn is on disk, without reasoning and tool calls."""
@@ -103,7 +101,6 @@ def test_a_program_that_fails_or_hangs_costs_an_answer_and_no_turn(script: str, 
     assert (turn["session_id"], turn["user"], turn["database"]) == ("s1", None, str(database))
 
 
-@pytest.mark.slow
 def test_a_program_that_is_gone_loses_no_turn(tmp_path: Path) -> None:
     """This happens when Memoranda is moved while OpenClaw runs."""
     machine = Machine(tmp_path, str(tmp_path / "gone" / "memoranda"))
@@ -113,7 +110,6 @@ def test_a_program_that_is_gone_loses_no_turn(tmp_path: Path) -> None:
     assert len(machine.waiting()) == 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "user"),
     [
@@ -136,7 +132,6 @@ def test_groups_and_other_people_have_separate_memories(key: str, user: str | No
     assert all(line.endswith(f"--user {user}") if user else "--user" not in line for line in lines)
 
 
-@pytest.mark.slow
 def test_with_the_real_program_a_turn_is_recorded_and_recalled_elsewhere(tmp_path: Path) -> None:
     """The recalled text is fenced, and the conversation that it comes from does not get it."""
     machine = Machine(tmp_path, sys.executable, "-P", "-m", "memoranda")

@@ -10,6 +10,8 @@ from memoranda.integrations.hosts.settings_change import CreatedFiles, SettingsE
 from memoranda.integrations.hosts.supported_hosts import HOSTS
 from memoranda.support.relaxed_json import parse_json5
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = LaunchCommand(("/opt/bin/memoranda",), ("--home", "/data/memory"), "/data/memory")
 CONFIGS = {"hermes": ".hermes/config.yaml", "openclaw": ".openclaw/openclaw.json"}
 PLUGINS = {"hermes": ".hermes/plugins/memoranda", "openclaw": ".openclaw/extensions/memoranda"}

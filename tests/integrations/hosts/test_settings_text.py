@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from memoranda.integrations.hosts.settings_text import rewrite_json
 from memoranda.support.relaxed_json import JsonTextError, parse
 
+pytestmark = pytest.mark.slow
+
 _names = st.text('abc"\\/é中 \n', max_size=4)
 _scalars = st.none() | st.booleans() | st.integers(-9, 9) | st.floats(allow_nan=False, allow_infinity=False) | _names
 _values = st.recursive(

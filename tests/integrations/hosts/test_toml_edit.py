@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from memoranda.integrations.hosts.host import UnusableSettingsError
 from memoranda.integrations.hosts.toml_edit import read_toml, rewrite_toml
-from tests.cases import cases
+
+pytestmark = pytest.mark.slow
 
 PARENT, NAME = "mcp_servers", "memoranda"
 OURS = {"command": "/opt/my tools/memoranda", "args": ["mcp", "--home", 'C:\\Users\\"x"\x7f']}
@@ -73,7 +74,7 @@ def test_a_table_goes_in_and_out_and_the_rest_keeps_its_bytes(
     assert _without_ours(added) == text
 
 
-@cases("text", ["", "\n", "\n\n", "# only a comment", "\ufeff", "a = 1", "a = 1\n\n\n", "a = 1\n  "])
+@pytest.mark.parametrize("text", ["", "\n", "\n\n", "# only a comment", "\ufeff", "a = 1", "a = 1\n\n\n", "a = 1\n  "])
 def test_small_files_come_back_byte_for_byte(text: str) -> None:
     """Also those that say nothing."""
     assert _without_ours(_with_ours(text)) == text
@@ -110,7 +111,7 @@ def test_the_parts_of_a_table_are_removed_from_several_places() -> None:
     assert _without_ours(text) == "[tui]\nx = 1\n"
 
 
-@cases(
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ('mcp_servers = { memoranda = { command = "x" } }\n', 'mcp_servers = { memoranda = { command = "y" } }\n'),
@@ -130,7 +131,7 @@ def test_a_key_that_is_added_to_our_table_has_the_line_ends_of_the_file() -> Non
     assert _with_ours(text, {"command": "x", "args": ["mcp"]}) == text + 'args = ["mcp"]\r\n'
 
 
-@cases(
+@pytest.mark.parametrize(
     "text", ['mcp_servers = {a = 1 , b = {c = 2}}\n', "= broken\n", "a = 1\na = 2\n"]
 )  # fmt: skip
 def test_what_cannot_be_changed_safely_is_refused(text: str) -> None:
@@ -139,7 +140,6 @@ def test_what_cannot_be_changed_safely_is_refused(text: str) -> None:
         _with_ours(text)
 
 
-@pytest.mark.slow
 def test_commands_that_hosts_wait_for_do_not_load_the_editor() -> None:
     """Only installing and uninstalling do."""
     code = "import sys, memoranda.cli.hooks.command, memoranda.cli.service.mcp; sys.exit('tomlkit' in sys.modules)"

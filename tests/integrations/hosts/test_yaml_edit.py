@@ -4,7 +4,8 @@ import pytest
 
 from memoranda.integrations.hosts.host import UnusableSettingsError
 from memoranda.integrations.hosts.yaml_edit import read_yaml, rewrite_yaml
-from tests.cases import cases
+
+pytestmark = pytest.mark.slow
 
 TEXTS = {
     "": "memory:\n  provider: ours\n",
@@ -29,7 +30,7 @@ def _with_provider(text: str, value: str | None) -> str:
     return rewrite_yaml(text, {**settings, "memory": section}, "memory", "provider")
 
 
-@cases("text", TEXTS)
+@pytest.mark.parametrize("text", TEXTS)
 def test_a_setting_is_added_or_replaced_where_it_belongs(text: str) -> None:
     """Comments, indentation and line ends stay as they are; a second edit changes nothing."""
     edited = _with_provider(text, "ours")
@@ -37,7 +38,7 @@ def test_a_setting_is_added_or_replaced_where_it_belongs(text: str) -> None:
     assert _with_provider(edited, "ours") == edited
 
 
-@cases("text", TEXTS)
+@pytest.mark.parametrize("text", TEXTS)
 def test_a_removed_setting_leaves_the_others(text: str) -> None:
     """A section that has nothing else goes with it."""
     removed = _with_provider(TEXTS[text], None)
@@ -47,7 +48,7 @@ def test_a_removed_setting_leaves_the_others(text: str) -> None:
     assert "memory: {}" in removed or removed.count("memory") == bool(others)
 
 
-@cases("text", ["a: [", "- 1\n", "a: 1\n---\nb: 2\n", "a: 1\na: 2\n", "memory: [1]\n"])
+@pytest.mark.parametrize("text", ["a: [", "- 1\n", "a: 1\n---\nb: 2\n", "a: 1\na: 2\n", "memory: [1]\n"])
 def test_a_text_that_is_no_map_of_settings_is_refused(text: str) -> None:
     """Instead of being written over."""
     with pytest.raises(UnusableSettingsError):

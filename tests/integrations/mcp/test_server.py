@@ -18,7 +18,6 @@ from memoranda.integrations.mcp.server import McpServer
 from memoranda.integrations.tool_host import ToolHost, open_for_hosts
 from memoranda.support.home import Home
 from memoranda.support.tool import Tool
-from tests.cases import cases
 from tests.examples import examples
 from tests.integrations.mcp.hosts import MODERN, ask, server_for
 
@@ -81,9 +80,9 @@ def test_an_unknown_version_gets_the_supported_ones(server: McpServer) -> None:
     assert error["data"]["requested"] == "2031-01-01" and "2026-07-28" in error["data"]["supported"]
 
 
-@cases(
-    ("message", "code"),
-    [
+def test_a_request_that_cannot_be_answered_gets_an_error_code(server: McpServer) -> None:
+    """A code that hosts know."""
+    for message, code in [
         (7, -32600),
         ({}, -32600),
         ([], -32600),
@@ -99,11 +98,8 @@ def test_an_unknown_version_gets_the_supported_ones(server: McpServer) -> None:
         ({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": "file:///etc/passwd"}}, -32002),
         ({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": "x", **MODERN}}, -32602),
         ({"jsonrpc": "2.0", "id": 1, "method": "prompts/get", "params": {}}, -32602),
-    ],
-)
-def test_a_request_that_cannot_be_answered_gets_an_error_code(server: McpServer, message: Any, code: int) -> None:
-    """A code that hosts know."""
-    assert server.answer(message)["error"]["code"] == code
+    ]:
+        assert server.answer(message)["error"]["code"] == code
 
 
 @pytest.mark.parametrize(
@@ -190,7 +186,7 @@ def test_bytes_are_json_or_an_error(raw: bytes) -> None:
         assert error.code == -32700
 
 
-@cases("raw", [b"[" * 100_000, b"9" * 100_000, b"\xff\xfe"])
+@pytest.mark.parametrize("raw", [b"[" * 100_000, b"9" * 100_000, b"\xff\xfe"])
 def test_json_that_is_too_much_is_an_error_too(raw: bytes) -> None:
     """Depth and digits have limits."""
     with pytest.raises(ProtocolError):

@@ -30,6 +30,8 @@ from memoranda.upkeep.doctor import examine
 from memoranda.upkeep.home_tables import checked_files
 from memoranda.upkeep.migration.migrate import migrate_to_files, migrate_to_server
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
@@ -64,7 +66,6 @@ def _text(store: CheckpointStore, thread: str = "t") -> str:
     return b" ".join(each.data for each in data).decode()
 
 
-@pytest.mark.slow
 def test_a_forgotten_text_is_overwritten_in_all_parts_of_a_checkpoint(memory: memoranda.Memory) -> None:
     """Values keep their length, other users keep theirs, and a thread that is named by the text is deleted.
 
@@ -84,7 +85,6 @@ def test_a_forgotten_text_is_overwritten_in_all_parts_of_a_checkpoint(memory: me
     assert "[Ana lives in LISBON now]" in _text(_store(memory))
 
 
-@pytest.mark.slow
 def test_a_forgotten_user_has_no_checkpoints(memory: memoranda.Memory) -> None:
     """The owner's and other users' stay."""
     for user in (None, "ana", "bob"):
@@ -96,7 +96,6 @@ def test_a_forgotten_user_has_no_checkpoints(memory: memoranda.Memory) -> None:
     assert "text of bob" in _text(_store(memory, "bob")) and "text of None" in _text(_store(memory))
 
 
-@pytest.mark.slow
 def test_no_byte_of_a_forgotten_text_is_left_in_the_file(home: Path) -> None:
     """Free pages and the log included."""
     with memoranda.open(home) as memory:
@@ -166,7 +165,6 @@ def test_a_renamed_column_costs_no_checkpoint(home: Path, column: str) -> None:
     assert _all_rows(home / "checkpoints.db") == rows and _issues(home) == []
 
 
-@pytest.mark.slow
 def test_a_migration_takes_checkpoints_along_and_back(home: Path, tmp_path: Path, postgres_url: str) -> None:
     """Those of all users, and new ones can be written afterwards."""
     with memoranda.open(home) as memory:
@@ -184,7 +182,6 @@ def test_a_migration_takes_checkpoints_along_and_back(home: Path, tmp_path: Path
         assert "later" in _text(_store(memory, "ana")) and "of the owner" in _text(_store(memory))
 
 
-@pytest.mark.slow
 def test_every_changed_bit_of_a_checkpoint_is_reported(home: Path) -> None:
     """Of every bit that was tried, the doctor reports the change, or everything is still read as it was written."""
     home.mkdir(mode=0o700)

@@ -10,7 +10,7 @@ from memoranda.memory.curated.store import MemoryStore
 from memoranda.storage.engine import Engine
 from memoranda.storage.lazy_database import open_server_engine
 from tests.memory.curated.storages import RowPath, Tables, open_store
-from tests.postgres import Server
+from tests.storage.postgres.servers import Server
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -20,8 +20,8 @@ from memoranda.memory.curated.operations import Add, MemoryReceipt, MemoryRefusa
 from memoranda.memory.curated.settings import TARGETS, CuratedSettings, Target
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.support.durable_files import staged_path
+from tests.conftest import Strikes
 from tests.forked import Forked, Say, forking
-from tests.strikes import Strikes
 from tests.timing import GIVE_UP
 
 pytestmark = pytest.mark.about_files

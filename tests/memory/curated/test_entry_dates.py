@@ -19,6 +19,8 @@ from memoranda.memory.curated.store import MemoryStore
 from memoranda.support.origin import PERSON
 from tests.memory.curated.storages import open_store
 
+pytestmark = pytest.mark.slow
+
 DAY = 86_400.0
 
 

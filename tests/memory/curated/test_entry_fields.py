@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import (
     DEFAULT_MEMORY_CHAR_LIMIT,
@@ -9,6 +11,8 @@ from memoranda.memory.curated.store import (
     ENTRY_DELIMITER,
 )
 from tests.memory.curated.storages import open_store
+
+pytestmark = pytest.mark.slow
 
 
 def test_entries_and_limits_have_a_field_per_file(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from memoranda.memory.curated.tool import MemoryTool
 from memoranda.support.origin import PERSON, Origin
 from tests.memory.curated.storages import open_store
 
+pytestmark = pytest.mark.slow
+
 _PAST, _FUTURE = "2020-01-31", "2999-01-31"
 
 

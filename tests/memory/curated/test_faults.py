@@ -22,9 +22,8 @@ from memoranda.memory.curated.tool import MemoryTool
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.support.durable_files import staged_path
 from memoranda.support.origin import PERSON, Origin
-from tests.cases import cases
+from tests.cli.warm_program import run_program
 from tests.conftest import tree, unprivileged
-from tests.warm_program import run_program
 
 pytestmark = pytest.mark.about_files
 
@@ -36,22 +35,22 @@ ACTIONS: list[dict[str, Any]] = [
 ]
 
 
-@cases("arguments", ACTIONS)
-def test_a_file_without_read_permission_is_never_taken_for_an_empty_one(arguments: dict[str, Any]) -> None:
+def test_a_file_without_read_permission_is_never_taken_for_an_empty_one() -> None:
     """Every action is refused and the content is there when the permission is."""
-    with unprivileged() as base:
-        store = MemoryStore(base)
-        store.add("memory", "one")
-        store.path("memory").chmod(0)
-        fresh = MemoryStore(base)
-        fresh.load_from_disk()
-        assert "could not be read: Permission denied" in (fresh.format_for_system_prompt("memory") or "")
-        for reader in (store, fresh):
-            result = MemoryTool(reader, Origin()).call(arguments)
-            assert result["reason"] == "unreadable"
-            assert "memoranda doctor" in result["error"]
-        store.path("memory").chmod(0o600)
-        assert store.path("memory").read_text() == "one"
+    for arguments in ACTIONS:
+        with unprivileged() as base:
+            store = MemoryStore(base)
+            store.add("memory", "one")
+            store.path("memory").chmod(0)
+            fresh = MemoryStore(base)
+            fresh.load_from_disk()
+            assert "could not be read: Permission denied" in (fresh.format_for_system_prompt("memory") or "")
+            for reader in (store, fresh):
+                result = MemoryTool(reader, Origin()).call(arguments)
+                assert result["reason"] == "unreadable"
+                assert "memoranda doctor" in result["error"]
+            store.path("memory").chmod(0o600)
+            assert store.path("memory").read_text() == "one"
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs a file that answers with EIO")
@@ -120,24 +119,24 @@ def test_a_dangling_link_is_not_a_missing_file(directory: Path) -> None:
     assert outcome.reason == "unreadable"
 
 
-@cases("arguments", ACTIONS)
-def test_a_read_only_home_refuses_and_stays_as_it_is(arguments: dict[str, Any]) -> None:
+def test_a_read_only_home_refuses_and_stays_as_it_is() -> None:
     """Reading works, writing names what stands in the way, and no permission is changed behind anyone's back."""
-    with unprivileged() as base:
-        store = MemoryStore(base)
-        store.add("memory", "one")
-        (base / ".lock").chmod(0o400)
-        base.chmod(0o500)
-        try:
-            fresh = MemoryStore(base)
-            fresh.load_from_disk()
-            assert fresh.entries("memory") == ("one",)
-            result = MemoryTool(fresh, Origin()).call(arguments)
-        finally:
-            base.chmod(0o700)
-        assert result["reason"] == "storage"
-        assert "Permission denied" in result["error"]
-        assert store.path("memory").read_text() == "one"
+    for arguments in ACTIONS:
+        with unprivileged() as base:
+            store = MemoryStore(base)
+            store.add("memory", "one")
+            (base / ".lock").chmod(0o400)
+            base.chmod(0o500)
+            try:
+                fresh = MemoryStore(base)
+                fresh.load_from_disk()
+                assert fresh.entries("memory") == ("one",)
+                result = MemoryTool(fresh, Origin()).call(arguments)
+            finally:
+                base.chmod(0o700)
+            assert result["reason"] == "storage"
+            assert "Permission denied" in result["error"]
+            assert store.path("memory").read_text() == "one"
 
 
 def test_an_empty_home_that_cannot_be_made_is_a_refusal() -> None:

@@ -1,5 +1,6 @@
 """Matching and planning."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +20,6 @@ from memoranda.memory.curated.operations import (
     rewrite_edits,
     summarise_edits,
 )
-from tests.cases import cases
 
 _ENTRIES = st.lists(st.sampled_from(["a", "b", "ab", "abc", "c d", "é", "x\ny"]), max_size=6)
 _TEXT = st.sampled_from(["a", "b", "ab", "abc", "zz", "é", "e\u0301", "new"])
@@ -82,7 +82,7 @@ def test_becoming_a_copy_of_another_entry_merges_the_two() -> None:
     assert outcome.entries == ("new",)
 
 
-@cases("operation", [Add("a"), Replace("a", "a"), Add("e\u0301")])
+@pytest.mark.parametrize("operation", [Add("a"), Replace("a", "a"), Add("e\u0301")])
 def test_what_is_there_already_changes_nothing(operation: Operation) -> None:
     """A duplicate, in whatever composition, leads to no edit."""
     outcome = plan(["a", "é"], [operation])

@@ -12,6 +12,8 @@ from memoranda.support.origin import PERSON, Origin
 from memoranda.support.text_matcher import TextMatcher
 from tests.memory.curated.storages import open_store
 
+pytestmark = pytest.mark.slow
+
 _HERON = "github.com/acme/heron#3f2a9c81d0e4"
 _CRANE = "github.com/acme/crane#111111111111"
 

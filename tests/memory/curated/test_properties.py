@@ -17,6 +17,8 @@ from tests.conftest import tree
 from tests.examples import examples
 from tests.memory.curated.storages import open_store
 
+pytestmark = pytest.mark.slow
+
 LIMIT = 60
 _WORDS = st.sampled_from(
     ["tea", "coffee", "uses pytest", "é", "e\u0301", "字", "§", "a\r\nb", "x" * 30, "\ufeff", "\u2028"]
@@ -39,7 +41,6 @@ def _store(tmp_path: Path) -> MemoryStore:
     return open_store(directory, CuratedSettings(memory_char_limit=LIMIT, user_char_limit=LIMIT))
 
 
-@pytest.mark.slow
 @_quick
 @given(steps=st.lists(st.tuples(_TARGET, _BATCH), max_size=6))
 def test_what_is_acknowledged_is_on_disk_within_the_budget_and_reads_back(

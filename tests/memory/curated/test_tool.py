@@ -14,7 +14,6 @@ from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.tool import MemoryTool
 from memoranda.support.origin import Origin
-from tests.cases import cases
 from tests.conftest import tree
 from tests.examples import examples
 from tests.memory.curated.storages import open_store, small_store
@@ -188,9 +187,9 @@ def test_a_success_forgets_earlier_failures(tool: MemoryTool) -> None:
     assert not tool.call({"action": "remove", "old_text": "zebra"}).get("done", False)
 
 
-@cases(
-    "arguments",
-    [
+def test_bad_input_gets_a_clear_error_and_changes_nothing(call: Call, directory: Path) -> None:
+    """Every wrong argument is refused with a reason, and the files stay as they were."""
+    rows: list[dict[str, Any]] = [
         {},
         {"action": "add"},
         {"action": "add", "content": None},
@@ -221,21 +220,17 @@ def test_a_success_forgets_earlier_failures(tool: MemoryTool) -> None:
         {"action": "add", "content": "ends in a sign\n§"},
         {"action": "add", "content": "x" * 1_000_000},
         {"action": "add", "content": "e\u0301" * 500_000},
-    ],
-)
-def test_bad_input_gets_a_clear_error_and_changes_nothing(
-    call: Call, directory: Path, arguments: dict[str, Any]
-) -> None:
-    """Every wrong argument is refused with a reason, and the files stay as they were."""
-    call(action="add", content="one")
-    call(action="add", content="two")
-    before = tree(directory)
-    result = call(**arguments)
-    assert result["success"] is False
-    assert result["reason"] in ("invalid", "over_budget")
-    assert "Nothing was written" in result["error"]
-    assert len(json.dumps(result)) < 5000
-    assert tree(directory) == before
+    ]
+    for arguments in rows:
+        call(action="add", content="one")
+        call(action="add", content="two")
+        before = tree(directory)
+        result = call(**arguments)
+        assert result["success"] is False
+        assert result["reason"] in ("invalid", "over_budget")
+        assert "Nothing was written" in result["error"]
+        assert len(json.dumps(result)) < 5000
+        assert tree(directory) == before
 
 
 @pytest.mark.parametrize("arguments", [None, [], "add", 3])

@@ -13,6 +13,8 @@ from memoranda.memory.record.schema import hour_of
 from memoranda.memory.record.store import SessionStore, open_store
 from tests.examples import examples
 
+pytestmark = pytest.mark.slow
+
 SESSIONS = ["a", "b", "c"]
 # Moments in a few hours, some of them close together, on both sides of the beginning of all time.
 SECONDS = st.sampled_from([0.0, 0.5, 3599.5])
@@ -30,7 +32,6 @@ def _do(store: SessionStore, action: str, session_id: str, timestamps: list[floa
         store.edits.rewind_to_message(session_id, said[-1]["id"])
 
 
-@pytest.mark.slow
 @given(st.lists(st.one_of(SAYING, REWINDING), max_size=12))
 @settings(max_examples=examples(60), deadline=None)
 def test_a_list_by_activity_is_in_its_order_to_the_second(actions: list[tuple[str, str, list[float]]]) -> None:

@@ -18,6 +18,8 @@ from memoranda.errors import NewerStoreError
 from memoranda.memory.record.rotation import KeptMessage, Summary
 from memoranda.memory.record.store import SessionStore, open_store
 
+pytestmark = pytest.mark.slow
+
 PYTHON = Path(__file__).parents[3] / ".hermes-venv" / "bin" / "python"
 _OPENED = (
     "ALTER TABLE sessions ADD COLUMN session_key TEXT",
@@ -137,7 +139,6 @@ def test_text_that_starts_like_structured_content_of_hermes_stays_text(home: Pat
         assert texts(store, "next")[-1] == "\x00json:[1]"
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not PYTHON.exists(), reason="Hermes is not installed in .hermes-venv")
 def test_hermes_itself_reads_and_writes_the_store(home: Path) -> None:
     """It sees the texts and counts of a compressed conversation, does not call it empty, and we find what it wrote."""

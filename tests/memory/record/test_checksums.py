@@ -21,6 +21,8 @@ from memoranda.memory.record.schema import MESSAGES
 from memoranda.memory.record.store import SessionStore, open_store
 from tests.memory.record.conftest import ask
 
+pytestmark = pytest.mark.slow
+
 TEXT = "The migration of the billing tables is planned for the second of March."
 
 

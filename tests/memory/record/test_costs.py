@@ -17,6 +17,8 @@ from memoranda.storage.position import START, Position
 from memoranda.storage.sqlite.database import Database
 from memoranda.storage.sqlite.engine import SqliteEngine
 
+pytestmark = pytest.mark.slow
+
 CALLS = [{"id": "c", "function": {"name": "ls", "arguments": "{}"}}]
 
 
@@ -146,7 +148,6 @@ OPERATIONS: dict[str, Callable[[SessionStore], Any]] = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_no_everyday_operation_reads_a_whole_table(filled: Path, name: str) -> None:
     """Each statement of it finds its rows by an index or a key."""
@@ -159,7 +160,6 @@ def test_no_list_is_sorted(filled: Path, name: str) -> None:
     assert [plan for plan in _plans(filled, OPERATIONS[name]) if "TEMP B-TREE FOR ORDER BY" in plan] == []
 
 
-@pytest.mark.slow
 def test_an_append_is_a_few_statements(filled: Path) -> None:
     """However many messages the session has."""
     few = _statements(filled, lambda store: store.messages.append_message("s7", "user", "x"))
@@ -206,7 +206,6 @@ LISTS = {
 }
 
 
-@pytest.mark.slow
 def test_opening_costs_the_same_at_any_size(tmp_path: Path) -> None:
     """And so do an append, every list of twenty, a title and a prune that finds nothing; sessions are an hour apart."""
     operations: dict[str, Callable[[SessionStore], Any]] = {

@@ -11,6 +11,8 @@ from memoranda.memory.record.store import SessionStore
 from tests.contracts.store.assertions import chain
 from tests.memory.record.conftest import ask
 
+pytestmark = pytest.mark.slow
+
 CREATE = """
 CREATE TABLE IF NOT EXISTS sessions (
     id TEXT PRIMARY KEY, source TEXT NOT NULL, user_id TEXT, model TEXT, model_config TEXT, system_prompt TEXT,

@@ -19,7 +19,6 @@ from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.storage.sqlite.engine import SqliteEngine
 from tests.forked import Forked, Say, forking
 from tests.memory.record.conftest import ask
-from tests.strikes import Strikes
 from tests.timing import GIVE_UP, HANG
 
 _APPEND_MANY = """

@@ -24,8 +24,10 @@ from memoranda.storage.salvage import rebuild
 from memoranda.support.home import Home, marker_path
 from memoranda.upkeep.doctor import accept_store, examine
 from tests.conftest import tree
-from tests.damaged_homes import HEADER_DAMAGES, LOST_FILES, append_messages, fill_home, read_messages
 from tests.forked import Forked, Say, forking, in_child
+from tests.memory.record.damaged_homes import HEADER_DAMAGES, LOST_FILES, append_messages, fill_home, read_messages
+
+pytestmark = pytest.mark.slow
 
 _SEED = random.Random(1)
 
@@ -166,7 +168,6 @@ def test_an_append_does_not_touch_the_marker(tmp_path: Path) -> None:
     assert _written(path) == before
 
 
-@pytest.mark.slow
 def test_a_checkpoint_writes_the_marker(tmp_path: Path) -> None:
     """A process that stays open for weeks is noted, too."""
     path = fill_home(tmp_path / "home", 1, 3)
@@ -192,7 +193,6 @@ def _prune(db: SessionDB) -> None:
     assert db.prune_sessions(older_than_days=-1) == 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("delete", [_delete_session, _clear_last, _prune])
 def test_deleting_messages_is_no_alarm(tmp_path: Path, delete: Callable[[SessionDB], None]) -> None:
     """Whether the process that deleted them closed the store or was killed; the marker counts what is left."""
@@ -218,7 +218,6 @@ def test_deleting_messages_is_no_alarm(tmp_path: Path, delete: Callable[[Session
         assert marker.messages == left + 1
 
 
-@pytest.mark.slow
 @forking
 def test_a_process_that_is_killed_leaves_an_older_marker_which_is_no_alarm(tmp_path: Path) -> None:
     """Wherever it is killed: during an append, at a close, while it writes the marker."""
@@ -243,7 +242,6 @@ def test_a_process_that_is_killed_leaves_an_older_marker_which_is_no_alarm(tmp_p
         assert db.statistics()["messages"] >= 3 + acknowledged
 
 
-@pytest.mark.slow
 @forking
 def test_several_processes_open_write_and_close_without_an_alarm(tmp_path: Path) -> None:
     """They also create the store together."""
@@ -304,7 +302,6 @@ def test_a_marker_of_a_later_version_is_understood(tmp_path: Path) -> None:
     assert read_marker(path) == marker != StoreMarker()
 
 
-@pytest.mark.slow
 @forking
 @pytest.mark.parametrize("after", [False, True])
 def test_a_repair_that_is_killed_leaves_a_store_that_is_recognised(

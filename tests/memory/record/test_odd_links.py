@@ -11,6 +11,8 @@ from memoranda.errors import SessionError
 from memoranda.memory.record.store import SessionStore
 from tests.contracts.store.assertions import chain
 
+pytestmark = pytest.mark.slow
+
 CIRCLES = {
     "itself": "UPDATE sessions SET parent_session_id = id, successor_id = id, relation = 'compression'",
     "one another": "UPDATE sessions SET parent_session_id = CASE id WHEN 'a' THEN 'c' WHEN 'b' THEN 'a' ELSE 'b' END,"
@@ -58,7 +60,6 @@ def test_no_read_or_delete_hangs_on_odd_links(store: SessionStore, path: Path, d
     assert store.listing.session_count() == 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_random_families_stay_consistent(store: SessionStore, seed: int) -> None:
     """Made, continued, branched and deleted at random: links, conversations, lists and counts always agree."""

@@ -8,6 +8,8 @@ from memoranda.memory.record.maintenance import SALVAGED
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import open_store
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("others", "owner"), [([None], None), ([None, "ann"], SALVAGED), (["ann"], SALVAGED), ([], SALVAGED)]

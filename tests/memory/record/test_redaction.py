@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.safety.redaction import Redactor
-from tests.cases import cases
 from tests.memory.record.conftest import file_bytes
 
 KNOWN = "correct-horse-battery"
@@ -149,7 +148,7 @@ def test_a_message_that_is_cleared_is_redacted_and_counted_once(redacting: Sessi
     assert (session["message_count"], session["messages"][0]["content"]) == (1, "is [redacted:known_value]")
 
 
-@cases(
+@pytest.mark.parametrize(
     ("given", "kept"),
     [
         ({"hunter2hunter2": 1, "anotherValue99": 2}, {"[redacted:known_value]": 1, "[redacted:known_value] (2)": 2}),

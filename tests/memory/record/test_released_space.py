@@ -13,6 +13,8 @@ from memoranda.storage.sqlite import database as sqlite_database
 from memoranda.storage.sqlite.engine import SqliteEngine
 from tests.memory.record.conftest import file_bytes
 
+pytestmark = pytest.mark.slow
+
 DAY = 86_400.0
 TEXT = "a sentence that nothing else contains " * 40
 
@@ -51,7 +53,6 @@ def test_the_file_shrinks_by_what_was_pruned(path: Path) -> None:
         assert len(store.messages.get_messages("s2")) == 30
 
 
-@pytest.mark.slow
 def test_space_is_released_in_steps(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process writes between two of them, and one that is stopped leaves the rest."""
     monkeypatch.setattr(sqlite_database, "_PAGES_PER_STEP", 5)
@@ -74,7 +75,6 @@ def test_space_is_released_in_steps(path: Path, monkeypatch: pytest.MonkeyPatch)
         )
 
 
-@pytest.mark.slow
 def test_a_prune_is_many_short_transactions(path: Path) -> None:
     """Each deletes a few whole conversations, so that a turn that is being recorded hardly waits."""
     with open_store(path) as store:
@@ -89,7 +89,6 @@ def test_a_prune_is_many_short_transactions(path: Path) -> None:
     assert max(transaction.count("DELETE FROM sessions") for transaction in transactions) <= 20
 
 
-@pytest.mark.slow
 def test_a_stopped_prune_deletes_no_more(path: Path) -> None:
     """What it has deleted stays deleted."""
     with open_store(path) as store:

@@ -18,10 +18,10 @@ from memoranda.memory.record.rotation import ContextItem, KeptMessage, NotRotate
 from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.support.home import Home
 from memoranda.upkeep.doctor import examine
+from tests.conftest import Strikes
 from tests.contracts.store.assertions import contents, say
 from tests.contracts.store.rotation import begin, rotate
 from tests.forked import forking
-from tests.strikes import Strikes
 
 KEPT = 4
 

@@ -9,6 +9,8 @@ import pytest
 from memoranda import SessionDB
 from memoranda.errors import StorageError
 
+pytestmark = pytest.mark.slow
+
 DAY = 86_400.0
 SET_LAST = "INSERT INTO state_meta (key, value) VALUES ('last_auto_prune', ?)"
 

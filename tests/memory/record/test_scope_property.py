@@ -15,6 +15,8 @@ from tests.contracts.store.scopes import reads, writes
 from tests.examples import examples
 from tests.memory.record.conftest import quick_directory
 
+pytestmark = pytest.mark.slow
+
 USERS: tuple[str | None, ...] = (None, "%", "_", "a' OR 1=1", "ann", "Ann", "None", "NULL", "\x00", "ann\x00x", "é")
 NAMES = ("s0", "s1", "s2", "s%", "S0", "s_")
 
@@ -62,7 +64,6 @@ def _everything(store: SessionStore) -> dict[str, Any]:
     return {row["id"]: row for row in store.transfer.export_all()}
 
 
-@pytest.mark.slow
 @settings(max_examples=examples(40))
 @given(steps=st.lists(STEP, min_size=5, max_size=30))
 def test_no_step_of_a_user_touches_or_shows_what_is_not_theirs(steps: list[tuple[str | None, str, int, str]]) -> None:

@@ -14,6 +14,8 @@ from memoranda.memory.record.system_prompts import SharedPrompts, prompt_id
 from memoranda.support.text_matcher import TextMatcher
 from tests.memory.record.conftest import ask, file_bytes
 
+pytestmark = pytest.mark.slow
+
 PROMPT = "You are the assistant of a bakery. " * 200
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "schema.md"
 
@@ -113,7 +115,6 @@ def test_a_user_and_a_text_have_one_id() -> None:
     assert prompt_id(None, "x") == prompt_id("", "x")
 
 
-@pytest.mark.slow
 def test_sessions_begin_and_end_with_one_prompt_at_the_same_time(location: str | Path) -> None:
     """Whichever transaction comes first, no session loses its prompt and no prompt stays behind."""
 

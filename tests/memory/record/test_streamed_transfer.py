@@ -13,7 +13,9 @@ from memoranda.home.session_db import SessionDB
 from memoranda.memory.record.store import open_store
 from memoranda.memory.record.transfer.sessions import ImportedIds
 from memoranda.support.durable_files import write_private_parts
-from tests.peak import PEAK
+from tests.memory.peak import PEAK
+
+pytestmark = pytest.mark.slow
 
 # One long session and many short ones, of 40 MB together.
 _FILL = """
@@ -50,7 +52,6 @@ def _run(program: str, *words: str) -> int:
     return int(done.stderr.split()[-1]) if done.stderr else 0
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
 def test_an_export_does_not_fit_into_memory_and_need_not(tmp_path: Path) -> None:
     """The process needs far less than the 40 MB of text."""
@@ -66,7 +67,6 @@ def test_an_export_does_not_fit_into_memory_and_need_not(tmp_path: Path) -> None
         assert [json.loads(line) for line in lines] == list(db.iter_export())
 
 
-@pytest.mark.slow
 def test_a_line_is_the_exported_session(tmp_path: Path) -> None:
     """With the same fields in the same order, also when it is read in many parts."""
     with SessionDB(tmp_path / "state.db") as db:
@@ -131,7 +131,6 @@ def test_imported_ids_are_a_map() -> None:
         assert ids.get(old) == plain.get(old)
 
 
-@pytest.mark.slow
 def test_a_file_with_a_million_ids_needs_few_bytes_for_each(tmp_path: Path) -> None:
     """An import remembers every id of a message, for the copies and references that come later."""
     program = (

@@ -11,6 +11,8 @@ from memoranda.memory.record.store import SessionStore, open_store
 from tests.examples import examples
 from tests.memory.record.conftest import quick_directory
 
+pytestmark = pytest.mark.slow
+
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=110)
 ENDS = st.sampled_from(["", " #9", " #99", " #1", "…"])
 LONG = st.builds(str.__add__, st.text("x…#", min_size=85, max_size=98), ENDS)
@@ -23,7 +25,6 @@ def shared() -> Iterator[SessionStore]:
         yield opened
 
 
-@pytest.mark.slow
 @settings(max_examples=examples(60))
 @example(base="0" * 98, rounds=3)
 @given(base=TITLE, rounds=st.integers(1, 11))

@@ -5,6 +5,7 @@ from contextlib import suppress
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,8 @@ from tests.contracts.store.transfer import store_content
 from tests.examples import examples
 from tests.memory.record.conftest import quick_directory
 from tests.memory.record.test_fidelity import TEXT
+
+pytestmark = pytest.mark.slow
 
 NAMES = ("a", "b", "c", "d")
 # What messages can hold is tried elsewhere; here it matters which are told apart.

@@ -8,6 +8,8 @@ import pytest
 from memoranda.memory.skills.skill_text import with_front_matter
 from memoranda.memory.skills.store import SkillStore
 
+pytestmark = pytest.mark.slow
+
 
 def test_skills_are_found_by_name_with_and_without_a_category(skills: SkillStore, put: Callable[..., Path]) -> None:
     """In the order of their names, hidden folders left out."""

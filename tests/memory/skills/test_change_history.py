@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,8 @@ from memoranda.memory.skills.write_result import SkillReceipt, SkillRefusal, Ski
 from memoranda.memory.skills.writer import PassageEdit
 from memoranda.support.origin import PERSON, Origin
 from tests.conftest import tree
+
+pytestmark = pytest.mark.slow
 
 AGENT = Origin("agent", "s1")
 DEPLOY = with_front_matter("deploy", "How to deploy.", "1. Build.\n2. Push.")

@@ -3,9 +3,13 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from memoranda.memory.skills.health_checks import check
 from memoranda.memory.skills.settings import SkillSettings
 from memoranda.memory.skills.store import SkillStore
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_sound_directory_has_no_findings(skills: SkillStore, put: Callable[..., Path], root: Path) -> None:

@@ -3,12 +3,15 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.memory.skills.catalogue import Catalogue, Skill, render_skill_list
 from memoranda.memory.skills.skill_text import with_front_matter
 from memoranda.memory.skills.store import SkillStore
+
+pytestmark = pytest.mark.slow
 
 HERE = Path("skills")
 

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from memoranda.memory.skills.skill_text import file_problem, is_inside, name_problem, parse_skill, with_front_matter
 from memoranda.support.text_file import split_front_matter
 
+pytestmark = pytest.mark.slow
+
 NAMES = st.from_regex(r"[a-z0-9]{1,8}(-[a-z0-9]{1,8}){0,3}", fullmatch=True).filter(lambda name: not name_problem(name))
 WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=200).filter(
     lambda text: bool(text.split())
@@ -49,7 +51,6 @@ def test_a_name_that_passes_stays_where_it_belongs(text: str) -> None:
         assert is_inside(text) and not text.startswith(("/", ".")) and ":" not in text
 
 
-@pytest.mark.slow
 def test_deep_yaml_is_a_problem_and_no_error() -> None:
     """Nesting, aliases, odd keys and odd dates."""
     for front in ("[" * 700, "a: &x [*x]", "? [1]\n: 2", "a: 2026-99-99", "!!python/object:os.system x", "a: b\na: c"):

@@ -17,6 +17,8 @@ from memoranda.testing.scripted.server import ScriptedServer
 from memoranda.testing.scripted.steps import ReceivedRequest, Refuse, Step
 from tests.models.conftest import client, tool, user
 
+pytestmark = pytest.mark.slow
+
 
 def assistant(text: str = "", *calls: str, **fields: Any) -> Message:
     made = tuple(ToolCall(name, "memory", '{"content": "x"}') for name in calls)
@@ -187,7 +189,6 @@ def test_without_a_system_prompt_the_tools_carry_the_breakpoint() -> None:
 STEPS = 12
 
 
-@pytest.mark.slow
 def test_recall_of_one_turn_costs_only_that_turn() -> None:
     """Everything before that turn is read from the cache, by the service's rule, however many tools the turn used."""
     said: list[Message] = []

@@ -13,6 +13,8 @@ from memoranda.support.tool import JsonObject
 from memoranda.testing.scripted.server import ScriptedServer
 from tests.models.conftest import client, tool, user
 
+pytestmark = pytest.mark.slow
+
 
 def body(*messages: dict[str, Any], base_url: str = "http://localhost:1/v1", max_tokens: int = 0) -> JsonObject:
     model = OpenAIChat(ModelSettings(name="m", base_url=base_url), "")

@@ -16,6 +16,8 @@ from tests.conftest import mode
 from tests.models.spending.models import PRICED, QUESTION, Fixed
 from tests.timing import GIVE_UP
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_metered_model_is_the_model_itself(tmp_path: Path) -> None:
     """Name, provider, window, answer and every option are its own."""
@@ -110,7 +112,6 @@ def test_looking_leaves_no_trace(tmp_path: Path) -> None:
     assert mode(tmp_path / "home.db") == 0o600
 
 
-@pytest.mark.slow
 def test_an_answer_does_not_wait_for_a_ledger_that_is_locked(tmp_path: Path) -> None:
     """The row is written once the lock is released."""
     ledger = Ledger(tmp_path)
@@ -150,7 +151,6 @@ for number in range(20):
 """
 
 
-@pytest.mark.slow
 def test_a_program_that_just_ends_leaves_its_rows(tmp_path: Path) -> None:
     """The caller does not have to close it, and the next program continues the count."""
     for _ in range(2):

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from memoranda.errors import ConfigError
 from memoranda.models.model import Usage
 from memoranda.models.spending.prices import FREE, Price, Prices
-from tests.cases import cases
+
+pytestmark = pytest.mark.slow
 
 
-@cases(
-    ("model", "per_million"),
-    [
+def test_well_known_models_have_a_price(tmp_path: Path) -> None:
+    """By the beginning of their names, with or without a vendor before it."""
+    for model, per_million in [
         ("claude-sonnet-4-5-20250929", 3),
         ("anthropic/claude-sonnet-4.5", 3),
         ("claude-opus-4-1-20250805", 15),
@@ -26,13 +27,10 @@ from tests.cases import cases
         ("gpt-5-mini-2025-08-07", 0.25),
         ("GPT-4.1-nano", 0.10),
         ("gpt-4o-2024-11-20", 2.50),
-    ],
-)
-def test_well_known_models_have_a_price(tmp_path: Path, model: str, per_million: float) -> None:
-    """By the beginning of their names, with or without a vendor before it."""
-    price = Prices(tmp_path).of("openai", model)
-    assert price is not None
-    assert price.input == per_million
+    ]:
+        price = Prices(tmp_path).of("openai", model)
+        assert price is not None
+        assert price.input == per_million
 
 
 @pytest.mark.parametrize("model", ["", "llama3.2", "gpt-5-turbo-something", "claude", "gpt-4o-audio-preview"])

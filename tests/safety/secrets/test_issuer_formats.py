@@ -9,7 +9,6 @@ import uuid
 from memoranda.safety.redaction import Redactor
 from memoranda.safety.secrets import find_secrets
 from memoranda.safety.secrets.issuer_tokens import EMBEDDED_FORMATS, FORMATS, MARKED_FORMATS
-from tests.cases import cases
 
 _CHANCE = random.Random(5)
 HEX = _CHANCE.randbytes(100).hex()
@@ -183,15 +182,15 @@ def test_every_form_has_an_example_here() -> None:
     assert kinds == {*TOKENS, "sentry_dsn"}
 
 
-@cases("kind", TOKENS)
-def test_a_token_is_found_whole_wherever_it_stands(kind: str) -> None:
+def test_a_token_is_found_whole_wherever_it_stands() -> None:
     """Alone, in prose, in JSON (also behind an escaped break), in an address; under its issuer's name."""
-    for token in TOKENS[kind]:
-        for around in (*AROUND, json.dumps({"text": "one\n{}\ttwo"}).replace("{", "{{", 1)[:-1] + "}}"):
-            text = around.format(token)
-            found = find_secrets(text)
-            assert [secret.kind for secret in found] == [kind], text
-            assert text[found[0].start : found[0].end] == token
+    for kind, tokens in TOKENS.items():
+        for token in tokens:
+            for around in (*AROUND, json.dumps({"text": "one\n{}\ttwo"}).replace("{", "{{", 1)[:-1] + "}}"):
+                text = around.format(token)
+                found = find_secrets(text)
+                assert [secret.kind for secret in found] == [kind], text
+                assert text[found[0].start : found[0].end] == token
 
 
 def test_the_key_of_a_sentry_address_is_found() -> None:
@@ -241,7 +240,7 @@ ORDINARY = {
 }
 
 
-@cases("text", ORDINARY.values(), ids=ORDINARY)
-def test_what_only_looks_like_a_credential_stays(text: str) -> None:
+def test_what_only_looks_like_a_credential_stays() -> None:
     """Hashes, ids, sums, pictures, names and options are kept letter by letter."""
-    assert Redactor().text(text) == (text, 0)
+    for text in ORDINARY.values():
+        assert Redactor().text(text) == (text, 0)

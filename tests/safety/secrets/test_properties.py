@@ -17,8 +17,9 @@ from memoranda.safety import redaction
 from memoranda.safety.redaction import Redactor
 from memoranda.safety.secrets import FoundSecret, find_secrets, finder
 from memoranda.safety.secrets.checked_numbers import find_checked_numbers
-from tests.cases import cases
 from tests.timing import GIVE_UP
+
+pytestmark = pytest.mark.slow
 
 ORDINARY = [line for line in written_lines() if not line.endswith(("\\", '"', "'", "=", ":"))]
 RNG = random.Random(3)
@@ -141,7 +142,6 @@ def _cpu(text: str) -> float:
     return min(times)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_no_text_takes_more_than_linear_time(unit: str) -> None:
     """Eight times the text takes about eight times as long; a rule that tries again and again would take 64 times."""
@@ -149,8 +149,7 @@ def test_no_text_takes_more_than_linear_time(unit: str) -> None:
     assert _cpu(long) < max(24 * _cpu(short), 0.02) < GIVE_UP
 
 
-@pytest.mark.slow
-@cases(
+@pytest.mark.parametrize(
     "unit",
     [
         "card 4539578763621486\n",

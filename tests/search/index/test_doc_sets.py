@@ -20,14 +20,15 @@ from memoranda.search.index.doc_sets import (
     to_runs,
     union,
 )
-from tests.cases import cases
+
+pytestmark = pytest.mark.slow
 
 
 def some_docs(count: int, seed: int, end: int = 3 * BLOCK) -> set[int]:
     return set(random.Random(seed).sample(range(end), count))
 
 
-@cases("count", [1, 40, 256, 257, 1_500, 30_000])
+@pytest.mark.parametrize("count", [1, 40, 256, 257, 1_500, 30_000])
 def test_a_stored_set_reads_back_as_it_was(count: int) -> None:
     """A list, compressed bits and plain bits give the offsets that were stored, in a segment that begins anywhere."""
     first, end = 9_001, 9_001 + max(count, 40_000)
@@ -38,7 +39,7 @@ def test_a_stored_set_reads_back_as_it_was(count: int) -> None:
     assert list(newest(docs)) == offsets[::-1]
 
 
-@cases("share", [8, 16, 32])
+@pytest.mark.parametrize("share", [8, 16, 32])
 def test_a_set_of_an_eighth_of_the_documents_takes_less_room_than_its_bits(share: int) -> None:
     """Sets of such words are most of the bytes of postings, so their plain bits would make the index much larger."""
     docs = random.Random(share).sample(range(BLOCK), BLOCK // share)
@@ -95,8 +96,7 @@ def test_operations_on_sets_agree_with_plain_sets() -> None:
     assert set(newest(difference(one, other))) == left - right
 
 
-@pytest.mark.slow
-@cases("limit", [1, 25, 400, 100_000])
+@pytest.mark.parametrize("limit", [1, 25, 400, 100_000])
 def test_the_heaviest_documents_are_those_with_the_highest_sums(limit: int) -> None:
     """No document that is left out weighs more than one that was chosen, and as many are chosen as there may be."""
     generator = random.Random(limit)

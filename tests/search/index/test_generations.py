@@ -18,6 +18,8 @@ from memoranda.search.index.generations import (
     remove_older,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def _make(path: Path) -> Path:
     file = next_generation(path)

@@ -13,6 +13,8 @@ from memoranda.search.index.postings import Filters, Word
 from memoranda.search.index.search_index import SearchIndex
 from tests.search.index.conftest import ids
 
+pytestmark = pytest.mark.slow
+
 
 def _add(sessions: SessionStore, name: str, *texts: str) -> None:
     sessions.sessions.create_session(name, "cli")
@@ -65,7 +67,6 @@ def test_kept_filters_do_not_mix_users(tmp_path: Path, sessions: SessionStore) -
         assert found["ann"][0] == found["ann"][1] != found["bob"][0] == found["bob"][1]
 
 
-@pytest.mark.slow
 def test_what_is_kept_has_a_limit(tmp_path: Path, sessions: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond it those that were used last stay; the answers are the same."""
     _add(sessions, "s", *(f"common word{number}" for number in range(30)))

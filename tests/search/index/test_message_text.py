@@ -17,7 +17,8 @@ from memoranda.search.index.message_text import (
     searchable_text,
 )
 from memoranda.search.index.postings import ASSISTANT, TOOL, USER
-from tests.cases import cases
+
+pytestmark = pytest.mark.slow
 
 
 def _words(role: str = "user", content: Any = None, **fields: Any) -> SearchableText:
@@ -75,22 +76,22 @@ _OWN_TOOLS = [
 ]
 
 
-@cases("name", [*_OWN_TOOLS, "memory", "mcp__memoranda__memory", "memoranda_memory", "remember"])
-def test_results_of_our_own_tools_are_not_searchable(name: str) -> None:
+def test_results_of_our_own_tools_are_not_searchable() -> None:
     """They quote the memory."""
-    assert _words("tool", '{"results": "take both locks"}', tool_name=name) == SearchableText(TOOL, "", "")
+    for name in [*_OWN_TOOLS, "memory", "mcp__memoranda__memory", "memoranda_memory", "remember"]:
+        assert _words("tool", '{"results": "take both locks"}', tool_name=name) == SearchableText(TOOL, "", "")
 
 
-@cases("name", _OWN_TOOLS)
-def test_queries_of_our_own_searches_are_not_searchable(name: str) -> None:
+def test_queries_of_our_own_searches_are_not_searchable() -> None:
     """The text beside a call is, and so are calls of other tools."""
-    query = json.dumps({"query": "import worker deadlock"})
-    own, other = ({"function": {"name": tool, "arguments": query}} for tool in (name, "web_search"))
-    assert _words("assistant", None, tool_calls=[own]) == SearchableText(CALLS, "", "")
-    assert _words("assistant", "Let me see.", tool_calls=[own]) == SearchableText(ASSISTANT, "Let me see.", "")
-    assert _words("assistant", None, tool_calls=[own, other]).tool_text == "web_search\nimport worker deadlock"
-    part = {"type": "tool_use", "id": "1", "name": name, "input": {"query": "deadlock"}}
-    assert _words("assistant", [{"type": "text", "text": "Let me see."}, part]).text == "Let me see."
+    for name in _OWN_TOOLS:
+        query = json.dumps({"query": "import worker deadlock"})
+        own, other = ({"function": {"name": tool, "arguments": query}} for tool in (name, "web_search"))
+        assert _words("assistant", None, tool_calls=[own]) == SearchableText(CALLS, "", "")
+        assert _words("assistant", "Let me see.", tool_calls=[own]) == SearchableText(ASSISTANT, "Let me see.", "")
+        assert _words("assistant", None, tool_calls=[own, other]).tool_text == "web_search\nimport worker deadlock"
+        part = {"type": "tool_use", "id": "1", "name": name, "input": {"query": "deadlock"}}
+        assert _words("assistant", [{"type": "text", "text": "Let me see."}, part]).text == "Let me see."
 
 
 def test_what_was_saved_can_be_found() -> None:
@@ -99,7 +100,7 @@ def test_what_was_saved_can_be_found() -> None:
     assert "5433" in _words("assistant", None, tool_calls=[call]).tool_text
 
 
-@cases("calls", ["text", [1, None, {"function": None}, {"function": {"arguments": 5}}], {"a": 1}])
+@pytest.mark.parametrize("calls", ["text", [1, None, {"function": None}, {"function": {"arguments": 5}}], {"a": 1}])
 def test_odd_tool_calls_do_no_harm(calls: Any) -> None:
     """Whatever a program stored there."""
     assert _words("assistant", "said", tool_calls=calls).kind == ASSISTANT

@@ -19,10 +19,10 @@ from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.search.index import generations, search_index
 from memoranda.search.index.follower import Follower
 from memoranda.search.index.search_index import SearchIndex
+from tests.conftest import Strikes
 from tests.examples import is_full_run
 from tests.forked import forking, in_child
 from tests.search.index.conftest import ids
-from tests.strikes import Strikes
 from tests.timing import GIVE_UP, wait_until
 
 _CATCH_UP = """

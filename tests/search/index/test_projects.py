@@ -1,10 +1,14 @@
 """The index knows the projects of sessions, from the file and from what is not in it yet."""
 
+import pytest
+
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore
 from memoranda.search.index.postings import Filters
 from memoranda.search.index.search_index import SearchIndex
 from tests.search.index.conftest import Find
+
+pytestmark = pytest.mark.slow
 
 ONE, TWO = "github.com/ana/one#aaaaaaaaaaaa", "two#bbbbbbbbbbbb"
 

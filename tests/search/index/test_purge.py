@@ -11,6 +11,8 @@ from memoranda.search.index import doc_sets, segments
 from memoranda.search.index.search_index import SearchIndex
 from tests.search.index.conftest import ids
 
+pytestmark = pytest.mark.slow
+
 
 def _fill(sessions: SessionStore, index: SearchIndex, count: int, each: int) -> None:
     for number in range(count):
@@ -25,7 +27,6 @@ def _bytes(path: Path) -> bytes:
     return b"".join(file.read_bytes() for file in sorted(path.parent.glob(f"{path.name}*")))
 
 
-@pytest.mark.slow
 def test_deleted_words_are_in_no_file(tmp_path: Path, sessions: SessionStore) -> None:
     """Neither in the index nor in its log; the file stays, and everything else is still found."""
     path = tmp_path / "index.db"
@@ -69,7 +70,6 @@ def test_a_reader_that_stays_leads_to_a_new_file(
         assert len(ids(other, "common")) == 10
 
 
-@pytest.mark.slow
 def test_small_segments_are_merged(sessions: SessionStore, index: SearchIndex) -> None:
     """However many updates there were, there are few segments, and each message is found once."""
     sessions.sessions.create_session("s", "cli")
@@ -84,7 +84,6 @@ def test_small_segments_are_merged(sessions: SessionStore, index: SearchIndex) -
     index.check()
 
 
-@pytest.mark.slow
 def test_a_block_ends_a_segment(sessions: SessionStore, index: SearchIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     """Documents of two blocks are never in one segment, and dense, sparse and rare words are found in all of them."""
     for module in (doc_sets, segments):

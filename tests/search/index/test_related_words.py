@@ -7,14 +7,15 @@ import pytest
 from memoranda.search.index import related_words as module
 from memoranda.search.index.related_words import close_words, opposite_words, related_words
 from memoranda.search.index.tokenizer import tokenize
-from tests.cases import cases
+
+pytestmark = pytest.mark.slow
 
 _ROWS = Path(module.__file__).with_name("related_words.txt").read_text("ascii").splitlines()
 
 
-@cases(
-    ("word", "related"),
-    [
+def test_words_of_related_meaning_are_related() -> None:
+    """A class and its members, synonyms and close words, in any inflection, and in both directions."""
+    for word, related in [
         ("pets", "cats"),
         ("kids", "children"),
         ("beverage", "drinks"),
@@ -23,13 +24,10 @@ _ROWS = Path(module.__file__).with_name("related_words.txt").read_text("ascii").
         ("language", "Kotlin"),
         ("reports", "manager"),
         ("repairs", "fixed"),
-    ],
-)
-def test_words_of_related_meaning_are_related(word: str, related: str) -> None:
-    """A class and its members, synonyms and close words, in any inflection, and in both directions."""
-    [own], [other] = tokenize(word), tokenize(related)
-    assert 0 < related_words(own)[other] < 1
-    assert own in related_words(other)
+    ]:
+        [own], [other] = tokenize(word), tokenize(related)
+        assert 0 < related_words(own)[other] < 1
+        assert own in related_words(other)
 
 
 def test_every_row_can_be_looked_up() -> None:
@@ -46,7 +44,7 @@ def test_an_unknown_word_has_no_related_words() -> None:
         assert related_words(word) == {}
 
 
-@cases(("word", "opposite"), [("enable", "disabled"), ("short", "long"), ("love", "hates")])
+@pytest.mark.parametrize(("word", "opposite"), [("enable", "disabled"), ("short", "long"), ("love", "hates")])
 def test_opposites_are_related_and_marked(word: str, opposite: str) -> None:
     """In both directions; synonyms are not opposites."""
     [own], [other] = tokenize(word), tokenize(opposite)
@@ -56,7 +54,7 @@ def test_opposites_are_related_and_marked(word: str, opposite: str) -> None:
     assert "manag" not in opposite_words("boss")
 
 
-@cases(("word", "close"), [("car", "vehicle"), ("doctor", "physician"), ("wedding", "bride")])
+@pytest.mark.parametrize(("word", "close"), [("car", "vehicle"), ("doctor", "physician"), ("wedding", "bride")])
 def test_close_words_are_those_that_every_measure_agrees_on(word: str, close: str) -> None:
     """They are related, the closest comes first, and there are fewer of them."""
     [own], [other] = tokenize(word), tokenize(close)
@@ -72,7 +70,6 @@ def test_names_of_people_are_not_related() -> None:
     assert related_words("hanna") == related_words("adam") == {}
 
 
-@pytest.mark.slow
 def test_no_row_relates_a_word_to_itself_or_twice_to_another() -> None:
     """Closeness is the last digit of each entry."""
     for row in _ROWS:

@@ -15,10 +15,11 @@ from memoranda.memory.record.store import SessionStore
 from memoranda.search.index.search_index import SearchIndex
 from memoranda.search.index.segments import check_segment, read_segments
 from memoranda.search.index.sequences import CHUNK, encode_sequence, phrase_bytes
-from tests.cases import cases
 from tests.examples import examples
 from tests.search.index.conftest import EVERYONE, ids
 from tests.search.library import Library
+
+pytestmark = pytest.mark.slow
 
 WORDS = ["alpha", "beta", "gamma", "delta"]
 BETWEEN = [" ", ".", "/", "_", "-", ", ", "\n", "::", "`", " 数据 "]
@@ -56,15 +57,13 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
         yield library
 
 
-@pytest.mark.slow
-@cases("name", NAMES)
-def test_a_name_that_only_the_oldest_messages_have_is_found(names: Library, name: str) -> None:
+def test_a_name_that_only_the_oldest_messages_have_is_found(names: Library) -> None:
     """As typed, in backticks, before punctuation and inside a longer name; its parts alone are not the name."""
-    for typed in (name, f"`{name}`", f"{name}?", f'"{name}"'):
-        assert set(names.names(typed)) == {f"{name} {number}" for number in range(4)}, typed
+    for name in NAMES:
+        for typed in (name, f"`{name}`", f"{name}?", f'"{name}"'):
+            assert set(names.names(typed)) == {f"{name} {number}" for number in range(4)}, typed
 
 
-@pytest.mark.slow
 def test_a_phrase_in_the_oldest_of_5000_messages_is_found_without_reading_the_others(
     sessions: SessionStore, index: SearchIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,7 +83,6 @@ def test_a_phrase_in_the_oldest_of_5000_messages_is_found_without_reading_the_ot
     assert len(read) < 100
 
 
-@pytest.mark.slow
 @given(
     texts=st.lists(st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(BETWEEN)), max_size=6), max_size=12),
     typed=st.lists(st.sampled_from(WORDS), min_size=2, max_size=4),

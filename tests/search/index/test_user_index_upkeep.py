@@ -24,6 +24,8 @@ from memoranda.storage.postgres.engine import PostgresEngine
 from memoranda.upkeep.forgetting.sessions import delete_sessions
 from tests.timing import GIVE_UP, wait_until
 
+pytestmark = pytest.mark.slow
+
 USERS = ("ann", "bob", None)
 
 

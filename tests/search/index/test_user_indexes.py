@@ -23,6 +23,8 @@ from memoranda.search.tool import SessionSearchTool
 from memoranda.upkeep.forgetting.sessions import delete_sessions
 from tests.timing import GIVE_UP, wait_until
 
+pytestmark = pytest.mark.slow
+
 _TOPICS = ("heron port", "otter lease", "badger quota", "which port did the heron have?", '"the otter"', "vole")
 _USERS = ("ann", "bob", "cid", None)
 
@@ -217,7 +219,6 @@ def test_searches_of_many_threads_survive_evictions(db: SessionDB, monkeypatch: 
     assert len(indexes._opened) <= 2
 
 
-@pytest.mark.slow
 def test_a_killed_build_is_completed_by_the_next_search(postgres_url: str, tmp_path: Path) -> None:
     """Killed at any moment, the file is either continued or replaced, and the answer is that of a whole index."""
     script = """

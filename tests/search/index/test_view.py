@@ -4,8 +4,12 @@ import random
 import sqlite3
 from contextlib import closing
 
+import pytest
+
 from memoranda.search.index.generations import create
 from memoranda.search.index.view import IndexView
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_documents_of_sessions_are_found_wherever_they_are() -> None:

@@ -15,6 +15,8 @@ from memoranda.search.query import Query, parse
 from memoranda.search.search import Search, fold, fuse
 from tests.search.library import NOW, Library
 
+pytestmark = pytest.mark.slow
+
 
 class SubstringLeg:
     """Finds sessions by letters anywhere in a word, which the word leg cannot."""

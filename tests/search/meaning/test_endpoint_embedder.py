@@ -19,7 +19,7 @@ from memoranda.testing.scripted.server import ScriptedServer
 from memoranda.testing.scripted.steps import Body, ReceivedRequest, Refuse
 from tests.timing import GIVE_UP
 
-pytestmark = pytest.mark.usefixtures("numpy")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("numpy")]
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from memoranda.search.query import Query
 from memoranda.search.search import Search, SearchResult
 from memoranda.support.home import Home
 
-pytestmark = pytest.mark.usefixtures("static_vectors")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("static_vectors")]
 
 _QUESTION = "Which animals do I keep at home?"
 
@@ -48,7 +48,6 @@ def _rescore(db: SessionDB, seconds: float = 30.0) -> MeaningRescorer:
     return rescorer
 
 
-@pytest.mark.slow
 def test_meaning_finds_the_member_of_a_class(db: SessionDB) -> None:
     """The words cannot distinguish the sessions, which all share one with the question."""
     _fill(db)

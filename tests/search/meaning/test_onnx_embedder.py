@@ -8,7 +8,7 @@ from memoranda.search.meaning.embedder import EmbedderError
 from memoranda.search.meaning.onnx_models import OnnxEmbedder
 from tests.search.meaning.onnx_files import write_encoder
 
-pytestmark = pytest.mark.usefixtures("onnx")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("onnx")]
 _VECTORS = {"chess": [1.0, 0.0], "game": [0.9, 0.1], "server": [0.0, 1.0]}
 
 

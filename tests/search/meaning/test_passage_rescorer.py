@@ -18,6 +18,8 @@ from memoranda.testing.scripted.server import ScriptedServer
 from tests.search.meaning.onnx_files import write_cross_encoder, write_encoder
 from tests.timing import GIVE_UP
 
+pytestmark = pytest.mark.slow
+
 _QUESTION = "which garden tool is broken?"
 _TEXTS = {"rake": "The garden rake is a tool that is fine.", "spade": "The garden spade lost its handle today, a pity."}
 

@@ -17,7 +17,8 @@ from memoranda.search.meaning.query_expansion import ExpansionCache, ExpansionRe
 from memoranda.support.home import Home
 from memoranda.testing.scripted.model import ScriptedModel
 from memoranda.testing.scripted.server import ScriptedServer
-from tests.cases import cases
+
+pytestmark = pytest.mark.slow
 
 _QUESTION = "which board games do we own?"
 
@@ -75,7 +76,7 @@ def test_what_is_typed_exactly_is_not_expanded(db: SessionDB, tmp_path: Path) ->
     assert not model.requests
 
 
-@cases(
+@pytest.mark.parametrize(
     ("answer", "words"),
     [
         ("chess, Go, C++, node.js.", ["chess", "Go", "C++", "node.js"]),
@@ -102,7 +103,6 @@ def test_a_damaged_cache_is_empty(tmp_path: Path) -> None:
     assert not cache.remove()
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("model_sdks")
 def test_the_command_expands_once(tmp_path: Path) -> None:
     """`--expand` needs no setting, and `why` shows the words."""

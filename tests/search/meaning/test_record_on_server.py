@@ -17,7 +17,7 @@ from memoranda.support.home import Home
 from tests.search.meaning.onnx_files import write_encoder
 from tests.timing import GIVE_UP
 
-pytestmark = pytest.mark.usefixtures("onnx")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("onnx")]
 _VECTORS = {"chess": [1.0, 0.0], "game": [0.9, 0.1], "rainy": [0.9, 0.1], "server": [0.0, 1.0], "disk": [0.1, 0.9]}
 
 OpenNode = Callable[..., memoranda.Memory]

@@ -13,7 +13,7 @@ from memoranda.search.meaning.vector_index import VectorIndex
 from memoranda.search.search import Hit
 from memoranda.support.home import vectors_path
 
-pytestmark = pytest.mark.usefixtures("static_vectors")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("static_vectors")]
 
 _PROMPT = "Which stories should I listen to on the train?"
 _CONVERSATIONS = {

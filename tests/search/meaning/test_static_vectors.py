@@ -9,7 +9,7 @@ import pytest
 from memoranda.search.meaning.embedder import EmbedderError, understands
 from memoranda.search.meaning.static_vectors import StaticVectors
 
-pytestmark = pytest.mark.usefixtures("static_vectors")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("static_vectors")]
 
 
 def test_a_member_is_nearer_to_its_class_than_another_matter() -> None:
@@ -36,7 +36,6 @@ def test_a_word_in_every_message_hardly_counts_in_a_query() -> None:
     assert (messages @ common[0]).argmax() == 1
 
 
-@pytest.mark.slow
 def test_nothing_is_read_from_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """The package contains the weights and the tokenizer."""
 

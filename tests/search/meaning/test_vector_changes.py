@@ -14,10 +14,9 @@ from memoranda.search.meaning.embedder import Embedder, EmbedderError
 from memoranda.search.meaning.static_vectors import StaticVectors
 from tests.search.meaning.test_vector_index import _TEXTS, _fill, _find, _index
 
-pytestmark = pytest.mark.usefixtures("static_vectors")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("static_vectors")]
 
 
-@pytest.mark.slow
 def test_forgetting_waits_for_a_process_that_embeds(db: SessionDB) -> None:
     """A batch of a slow model takes seconds; if forgetting failed, all vectors would be deleted."""
     _fill(db)

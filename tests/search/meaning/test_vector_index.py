@@ -23,7 +23,7 @@ from memoranda.search.meaning.vector_index import VectorIndex
 from memoranda.support.home import Home, remove_vectors, vector_files, vectors_path
 from tests.timing import GIVE_UP, wait_until
 
-pytestmark = pytest.mark.usefixtures("static_vectors")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("static_vectors")]
 
 _TEXTS = ("My dog barks at the postman.", "The server has no disk space left.", "We sail to the islands in July.")
 
@@ -46,7 +46,6 @@ def _find(index: VectorIndex, query: str, filters: Filters | None = None) -> lis
         return [match.session_id for match in reader.search(wanted, filters or Filters(Scope.everyone()), 3)]
 
 
-@pytest.mark.slow
 def test_what_shares_no_word_is_found(db: SessionDB) -> None:
     """The vector of the message decides."""
     _fill(db)
@@ -56,7 +55,6 @@ def test_what_shares_no_word_is_found(db: SessionDB) -> None:
     assert _find(index, "holiday on a boat")[0] == "s2"
 
 
-@pytest.mark.slow
 def test_it_follows_new_messages(db: SessionDB) -> None:
     """Only what is new is embedded, and a reader that is open sees it."""
     _fill(db)
@@ -93,7 +91,6 @@ def _stored_vectors(path: Path) -> list[bytes]:
     return [vectors[start : start + 256] for start in range(0, len(vectors), 256)]
 
 
-@pytest.mark.slow
 def test_a_redacted_message_gets_a_new_vector(db: SessionDB) -> None:
     """The old meaning is gone from the file."""
     _fill(db)
@@ -212,7 +209,6 @@ with SessionDB(sys.argv[1]) as db:
 """
 
 
-@pytest.mark.slow
 def test_a_killed_build_resumes(db: SessionDB) -> None:
     """After kill -9 nothing is embedded twice, and nothing is missing."""
     db.create_session("many", "cli")

@@ -8,7 +8,6 @@ import pytest
 from memoranda.service.compatible import mem0
 from memoranda.service.http.route import Route
 from memoranda.service.mounts import COMPATIBLE
-from tests.cases import cases
 from tests.service.http.running_service import RunningService
 
 COMPATIBLE_ROUTES = {route.name: route for mount in COMPATIBLE.values() for route in mount.routes}
@@ -69,7 +68,7 @@ def ana(compatible: RunningService) -> Belongings:
 
 
 @pytest.mark.slow
-@cases("name", sorted(COMPATIBLE_ROUTES))
+@pytest.mark.parametrize("name", sorted(COMPATIBLE_ROUTES))
 def test_a_foreign_id_is_not_found(compatible: RunningService, ana: Belongings, name: str) -> None:
     """Every route answers another user's key as if the id did not exist, and changes nothing."""
     before = ana.picture()
@@ -84,7 +83,7 @@ def test_a_foreign_id_is_not_found(compatible: RunningService, ana: Belongings, 
 
 
 @pytest.mark.slow
-@cases("name", sorted(set(COMPATIBLE_ROUTES) - _WITHOUT_USER))
+@pytest.mark.parametrize("name", sorted(set(COMPATIBLE_ROUTES) - _WITHOUT_USER))
 def test_a_bound_key_cannot_name_another_user(compatible: RunningService, ana: Belongings, name: str) -> None:
     """Not even by the header: the request is refused before anything is done."""
     bo = compatible.client(compatible.key(user="isolated-bo"))
@@ -92,7 +91,7 @@ def test_a_bound_key_cannot_name_another_user(compatible: RunningService, ana: B
 
 
 @pytest.mark.slow
-@cases("name", sorted(COMPATIBLE_ROUTES))
+@pytest.mark.parametrize("name", sorted(COMPATIBLE_ROUTES))
 def test_every_route_needs_a_key_with_its_scope(compatible: RunningService, name: str) -> None:
     """Without a key 401, with a key that lacks the scope 403, in the form of the API."""
     route, ids = COMPATIBLE_ROUTES[name], dict.fromkeys(_IDS, "x")

@@ -14,6 +14,8 @@ from memoranda.memory.record.scope import Scope
 from tests.service.http.running_service import RunningService, run_service
 from tests.timing import GIVE_UP, wait_until, without_waiting
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def followed(client: httpx.Client, request: pytest.FixtureRequest) -> tuple[httpx.Client, str]:
@@ -65,7 +67,6 @@ def test_the_feed_has_nothing_of_others(followed: tuple[httpx.Client, str], shar
     assert session_id not in other.get("/v1/feed", params={"start": "beginning", "limit": 500}).text
 
 
-@pytest.mark.slow
 def test_a_long_poll_is_answered_when_something_happens(followed: tuple[httpx.Client, str]) -> None:
     """Long before its time is over; without events it ends in time and says where to continue."""
     client, session_id = followed
@@ -91,7 +92,6 @@ def _events(lines: Iterator[str]) -> Iterator[dict[str, str]]:
             event[name] = value
 
 
-@pytest.mark.slow
 def test_a_stream_sends_events_and_continues_where_it_broke_off(followed: tuple[httpx.Client, str]) -> None:
     """Last-Event-ID is the cursor of the last event that the client has."""
     client, session_id = followed

@@ -9,7 +9,6 @@ from contextlib import suppress
 import pytest
 
 from memoranda.service.http.settings import ServerSettings
-from tests.cases import cases
 from tests.service.http.running_service import RunningService, run_service
 from tests.timing import GIVE_UP
 
@@ -152,15 +151,13 @@ def _is_complete(received: bytes) -> bool:
 
 
 @pytest.mark.slow
-@cases(("raw", "accepted"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-def test_a_hostile_request_is_refused_cleanly(
-    hostile_target: RunningService, raw: bytes, accepted: set[int | None]
-) -> None:
+def test_a_hostile_request_is_refused_cleanly(hostile_target: RunningService) -> None:
     """With the right status; the answer has no traceback, and the service answers the next request."""
-    status, body = _exchange(hostile_target, raw)
-    assert status in accepted, body
-    assert b"Traceback" not in body
-    assert hostile_target.clients[0].get("/livez").status_code == 200
+    for raw, accepted in [case[1:] for case in CASES]:
+        status, body = _exchange(hostile_target, raw)
+        assert status in accepted, body
+        assert b"Traceback" not in body
+        assert hostile_target.clients[0].get("/livez").status_code == 200
 
 
 def test_there_are_enough_hostile_requests() -> None:

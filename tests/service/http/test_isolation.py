@@ -12,7 +12,6 @@ from memoranda.service.http.route import JSON, JSON_LINES, Route
 from memoranda.service.http.routes import ROUTES
 from memoranda.service.http.routes.memory import entry_id
 from memoranda.support.origin import PERSON, Origin
-from tests.cases import cases
 from tests.service.http.running_service import RunningService
 
 # What a stranger may ask for, and what only the answers of its owner have.
@@ -106,14 +105,12 @@ def build_request(route: Route, victim: Victim, **query: str) -> dict[str, Any]:
 
 # A stream does not end; its events come from the same function as the feed's. Forgetting has a test of its own below.
 @pytest.mark.slow
-@cases(
-    "route", [route for route in CHECKED if route.name not in ("feed_stream", "forget")], ids=lambda route: route.name
-)
 def test_no_route_shows_or_changes_what_belongs_to_another_user(
-    shared_service: RunningService, victim: Victim, stranger: httpx.Client, route: Route
+    shared_service: RunningService, victim: Victim, stranger: httpx.Client
 ) -> None:
     """A foreign id is as unknown as one that does not exist, and nothing else has the other user's texts."""
-    check_stranger(stranger, victim, route)
+    for route in [route for route in CHECKED if route.name not in ("feed_stream", "forget")]:
+        check_stranger(stranger, victim, route)
 
 
 @pytest.mark.slow
@@ -138,13 +135,11 @@ def check_stranger(stranger: httpx.Client, victim: Victim, route: Route) -> None
 
 
 @pytest.mark.slow
-@cases("route", [route for route in CHECKED if route.for_user], ids=lambda route: route.name)
-def test_a_key_that_is_bound_to_a_user_names_no_other_user(
-    victim: Victim, stranger: httpx.Client, route: Route
-) -> None:
+def test_a_key_that_is_bound_to_a_user_names_no_other_user(victim: Victim, stranger: httpx.Client) -> None:
     """Every route refuses the other user's name."""
-    answer = stranger.request(**build_request(route, victim, user=victim.user))
-    assert (answer.status_code, answer.json()["reason"]) == (403, "forbidden")
+    for route in [route for route in CHECKED if route.for_user]:
+        answer = stranger.request(**build_request(route, victim, user=victim.user))
+        assert (answer.status_code, answer.json()["reason"]) == (403, "forbidden")
 
 
 def test_the_other_user_has_lost_nothing(shared_service: RunningService, victim: Victim, tenant: str) -> None:
@@ -169,14 +164,14 @@ def check_victim(running: RunningService, victim: Victim, tenant: str) -> None:
 
 
 @pytest.mark.slow
-@cases("route", CHECKED, ids=lambda route: route.name)
-def test_every_route_needs_a_key_and_its_scope(shared_service: RunningService, victim: Victim, route: Route) -> None:
+def test_every_route_needs_a_key_and_its_scope(shared_service: RunningService, victim: Victim) -> None:
     """401 without a key; 403 with a key that has all other scopes."""
-    request = build_request(route, victim)
-    assert shared_service.client().request(**request).status_code == 401
-    others = [scope for scope in ("read", "append", "curate", "admin") if scope != route.scope]
-    refused = shared_service.client(shared_service.key(*others, user="carl")).request(**request)
-    assert (refused.status_code, refused.json()["reason"]) == (403, "forbidden")
+    for route in CHECKED:
+        request = build_request(route, victim)
+        assert shared_service.client().request(**request).status_code == 401
+        others = [scope for scope in ("read", "append", "curate", "admin") if scope != route.scope]
+        refused = shared_service.client(shared_service.key(*others, user="carl")).request(**request)
+        assert (refused.status_code, refused.json()["reason"]) == (403, "forbidden")
 
 
 def test_the_shapes_of_bodies_are_json_or_json_lines() -> None:

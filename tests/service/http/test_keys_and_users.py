@@ -11,7 +11,6 @@ from memoranda.service.http.callers import CACHE_SECONDS, Authenticator
 from memoranda.service.http.problems import Problem
 from memoranda.service.http.server import refuse_open_address
 from memoranda.service.http.settings import ServerSettings
-from tests.cases import cases
 from tests.service.http.running_service import RunningService, run_service
 
 
@@ -22,14 +21,14 @@ def running(tmp_path: Path) -> Iterator[RunningService]:
         yield started
 
 
-@cases("header", ["Authorization: Bearer {}", "Authorization: Token {}", "X-API-Key: {}"])
+@pytest.mark.parametrize("header", ["Authorization: Bearer {}", "Authorization: Token {}", "X-API-Key: {}"])
 def test_a_key_is_accepted_in_three_headers(shared_service: RunningService, header: str) -> None:
     """So that the clients of other products work."""
     name, value = header.format(shared_service.key("read")).split(": ")
     assert shared_service.client().get("/v1/sessions", headers={name: value}).status_code == 200
 
 
-@cases(
+@pytest.mark.parametrize(
     "headers",
     [
         {},

@@ -14,8 +14,8 @@ from memoranda.home.shards.placement import shard_of
 from memoranda.memory.record.feed import user_name
 from memoranda.support.home import server_index_path
 from tests.cli.terminal import Terminal
-from tests.postgres import Server
 from tests.service.http.running_service import RunningService, run_service
+from tests.storage.postgres.servers import Server
 from tests.timing import GIVE_UP, wait_until
 
 

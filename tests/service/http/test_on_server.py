@@ -14,11 +14,11 @@ from memoranda.home import config
 from memoranda.service.http.settings import ServerSettings
 from memoranda.storage.postgres import pool
 from memoranda.support.home import Home
-from tests.postgres import Server
 from tests.service.http import example_home
 from tests.service.http.running_service import RunningService, run_service
 from tests.service.http.test_isolation import CHECKED, add_victim, check_stranger, check_victim
 from tests.service.http.test_openapi import replay_examples
+from tests.storage.postgres.servers import Server
 from tests.timing import GIVE_UP
 
 

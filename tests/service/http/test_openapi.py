@@ -16,6 +16,8 @@ from tests.examples import is_full_run
 from tests.service.http import example_home
 from tests.service.http.running_service import run_service
 
+pytestmark = pytest.mark.slow
+
 # Reads come first: the other examples change what they read.
 _ORDER = ("GET", "PUT", "POST", "PATCH", "DELETE")
 _EXAMPLES = sorted((route for route in ROUTES if route.example), key=lambda route: _ORDER.index(route.method))
@@ -37,7 +39,6 @@ def _send(client: httpx.Client, route: Route, example: Example) -> httpx.Respons
     return client.request(route.method, path, params=dict(example.query), headers=dict(example.headers), **body)
 
 
-@pytest.mark.slow
 def test_every_example_is_true(example_client: httpx.Client) -> None:
     """Each is sent, and answered with the status, the shape and the values that the description promises."""
     replay_examples(example_client)
@@ -64,7 +65,6 @@ def test_every_route_has_an_example_or_a_test_of_its_own() -> None:
     }
 
 
-@pytest.mark.slow
 def test_the_description_has_every_route_and_resolves_every_reference(example_client: httpx.Client) -> None:
     """Names of operations are unique, and no schema is missing."""
     description = example_client.get("/openapi.json").json()
@@ -84,7 +84,6 @@ def _references(value: Any) -> set[str]:
     return set().union(*map(_references, value)) if isinstance(value, list) else set()
 
 
-@pytest.mark.slow
 def test_schemathesis_finds_no_fault_of_the_service(tmp_path: Path) -> None:
     """Generated requests, valid and invalid: none fails inside the service, and each answer is as described."""
     with run_service(tmp_path / "home") as running:

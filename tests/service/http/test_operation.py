@@ -30,6 +30,8 @@ from memoranda.service.http.settings import ServerSettings
 from tests.service.http.running_service import RunningService, run_service
 from tests.timing import GIVE_UP, wait_until
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 _OPTIONS: dict[str, Any] = {"timeout": GIVE_UP, "trust_env": False, "verify": False}
 
@@ -273,14 +275,12 @@ def append_through_kills(home: Path, count: int, kills: int) -> list[str]:
     return [message["content"] for message in exported["messages"]]
 
 
-@pytest.mark.slow
 def test_a_killed_service_leaves_every_retried_message_once(tmp_path: Path) -> None:
     """`python -m tests.torture.service_kills` does the same with 10,000 messages."""
     texts = append_through_kills(tmp_path / "home", 60, kills=2)
     assert sorted(texts) == sorted(f"message {number}" for number in range(60))
 
 
-@pytest.mark.slow
 def test_the_commands_of_the_guide_run(tmp_path: Path) -> None:
     """As they stand, with the address and the key of a running service."""
     if shutil.which("curl") is None:

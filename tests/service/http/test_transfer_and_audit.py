@@ -8,6 +8,8 @@ import pytest
 
 from tests.service.http.running_service import RunningService, run_service
 
+pytestmark = pytest.mark.slow
+
 _LINES = {"Content-Type": "application/x-ndjson"}
 
 
@@ -17,7 +19,6 @@ def _talk(client: httpx.Client, session_id: str, *texts: str) -> None:
     assert client.post(f"/v1/sessions/{session_id}/messages", json={"messages": messages}).status_code == 201
 
 
-@pytest.mark.slow
 def test_an_export_is_imported_whole(client: httpx.Client, tmp_path: Path) -> None:
     """Byte for byte the same texts, for another user in another home; a second import adds nothing."""
     _talk(client, "move-1", "a \0 b", "数据")
@@ -128,7 +129,6 @@ def test_pages_of_the_audit_log_have_every_entry_once(shared_service: RunningSer
     assert subjects == ["memory change 3", "memory change 2", "memory change 1"]
 
 
-@pytest.mark.slow
 def test_a_forgotten_text_is_left_nowhere(tmp_path: Path) -> None:
     """Also not in the service's own database, after retried requests."""
     with run_service(tmp_path / "home") as running:

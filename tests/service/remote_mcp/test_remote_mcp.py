@@ -8,7 +8,6 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.cases import cases
 from tests.integrations.mcp.hosts import MODERN
 from tests.service.http.running_service import RunningService
 from tests.service.remote_mcp.remote_service import INITIALIZE, ask, rpc, run_remote_service
@@ -109,7 +108,7 @@ def test_two_users_know_nothing_of_each_other(remote_service: RunningService) ->
 
 
 @pytest.mark.slow
-@cases("key", ["", "nonsense", "mk_000000000000_" + "x" * 43, "mat_" + "x" * 43])
+@pytest.mark.parametrize("key", ["", "nonsense", "mk_000000000000_" + "x" * 43, "mat_" + "x" * 43])
 def test_without_access_the_answer_says_where_to_get_it(remote_service: RunningService, key: str) -> None:
     """Clients start their OAuth flow with this header."""
     refused = ask(remote_service, INITIALIZE, key=key)
@@ -119,7 +118,7 @@ def test_without_access_the_answer_says_where_to_get_it(remote_service: RunningS
 
 
 @pytest.mark.slow
-@cases(
+@pytest.mark.parametrize(
     ("headers", "status"),
     [
         ({"Origin": "https://evil.example"}, 403),

@@ -9,7 +9,6 @@ import memoranda
 from memoranda.integrations.mcp.server import McpServer
 from memoranda.integrations.tool_host import ToolHost
 from memoranda.service.remote_mcp.sessions import RemoteSessions, SessionOwner
-from tests.cases import cases
 
 ANA, BEN = SessionOwner("k1/=ana", b"secret"), SessionOwner("k2/=ben", b"secret")
 
@@ -31,7 +30,7 @@ def test_a_session_belongs_to_its_owner(server: McpServer) -> None:
     assert sessions.find(ANA, session_id, lambda: pytest.fail("not created")) is None
 
 
-@cases("made_up", ["", ".", "abc", "abc.", "abc.def", "." + "0" * 32, "ä.ö"])
+@pytest.mark.parametrize("made_up", ["", ".", "abc", "abc.", "abc.def", "." + "0" * 32, "ä.ö"])
 def test_an_id_that_was_not_given_out_is_unknown(made_up: str) -> None:
     """So a client cannot create sessions by naming them."""
     assert RemoteSessions().find(ANA, made_up, lambda: pytest.fail("not created")) is None

@@ -14,6 +14,8 @@ from memoranda.upkeep.sync.synchroniser import LOCK_NAME
 from tests.service.viewer.running_viewer import RunningViewer, form_token, run_viewer
 from tests.upkeep.sync.machines import Machine, sync_all
 
+pytestmark = pytest.mark.slow
+
 
 @contextmanager
 def _two_machines(tmp_path: Path) -> Iterator[tuple[RunningViewer, list[Machine]]]:
@@ -40,7 +42,6 @@ def _decide(running: RunningViewer, client: httpx.Client, keep: str) -> httpx.Re
     return client.post("/view/approvals/conflicts/decide", data=fields, follow_redirects=True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("keep", "expected"),
     [

@@ -16,10 +16,11 @@ from memoranda.service.viewer.pages.session import PAGE_CHARS, TextBudget
 from tests.service.viewer.example_home import BRANCH, COMPRESSED, CONTINUATION, DEADLOCK, HOST_ID, LONG
 from tests.service.viewer.running_viewer import RunningViewer, run_viewer
 
+pytestmark = pytest.mark.slow
+
 _LINK = re.compile(r'href="(/view[^"]*)"')
 
 
-@pytest.mark.slow
 def test_today_has_the_latest_of_each_agent(client: httpx.Client) -> None:
     """Conversations by agent, what was remembered, what waits and what it cost."""
     page = client.get("/view/").text
@@ -34,7 +35,6 @@ def test_today_has_the_latest_of_each_agent(client: httpx.Client) -> None:
         assert text in page, text
 
 
-@pytest.mark.slow
 def test_a_search_finds_marks_explains_and_says_how_to_resume(client: httpx.Client) -> None:
     """A result links to its message, marks the words, lists the signals, and has the exact command."""
     page = client.get("/view/search", params={"q": "deadlock queue"}).text
@@ -46,7 +46,6 @@ def test_a_search_finds_marks_explains_and_says_how_to_resume(client: httpx.Clie
     assert "Trip to Lisbon" not in page
 
 
-@pytest.mark.slow
 def test_filters_are_addresses(client: httpx.Client) -> None:
     """Each filter narrows the search, and the form shows what is chosen."""
     assert "Fix the deadlock" in client.get("/view/search", params={"q": "deadlock", "source": "claude-code"}).text
@@ -56,7 +55,6 @@ def test_filters_are_addresses(client: httpx.Client) -> None:
     assert "is not a time" in client.get("/view/search", params={"q": "deadlock", "since": "nonsense"}).text
 
 
-@pytest.mark.slow
 def test_results_continue_on_the_next_page(tmp_path: Path) -> None:
     """More conversations than fit one page are reached by its link, each once."""
     with run_viewer(tmp_path / "home") as viewer:
@@ -73,7 +71,6 @@ def test_results_continue_on_the_next_page(tmp_path: Path) -> None:
         assert sorted(found) == sorted(f"s{number}" for number in range(25))
 
 
-@pytest.mark.slow
 def test_the_timeline_counts_and_lists_by_day(client: httpx.Client) -> None:
     """The table says how many conversations a day had, and an earlier day can be asked for."""
     page = client.get("/view/timeline").text
@@ -114,7 +111,6 @@ def test_what_was_said_is_rendered() -> None:
     assert sum(map(len, shown)) < 1.2 * PAGE_CHARS
 
 
-@pytest.mark.slow
 def test_a_branch_shows_the_context_that_it_copied(tmp_path: Path) -> None:
     """The copies link to the original messages; with messages of its own, the context is folded."""
     with run_viewer(tmp_path / "home") as running:
@@ -131,7 +127,6 @@ def test_a_branch_shows_the_context_that_it_copied(tmp_path: Path) -> None:
         assert '<details class="card context">' in page and "Question 29" in page and "Another way" in page
 
 
-@pytest.mark.slow
 def test_today_counts_all_conversations(tmp_path: Path) -> None:
     """Also those that the page does not list, and none of yesterday."""
     now = time.time()
@@ -145,7 +140,6 @@ def test_today_counts_all_conversations(tmp_path: Path) -> None:
         assert "<strong>55</strong> conversations today" in running.client().get("/view/").text
 
 
-@pytest.mark.slow
 def test_each_recall_stands_at_its_own_prompt(tmp_path: Path) -> None:
     """Our agent logs the message; of hooks with equal words, the nearest in time counts; the rest is in the log."""
     with run_viewer(tmp_path / "home") as running:
@@ -190,7 +184,6 @@ def test_a_compressed_conversation_is_one(client: httpx.Client, session: str) ->
     assert "The context was compressed here" in page
 
 
-@pytest.mark.slow
 def test_a_long_session_is_read_part_by_part(client: httpx.Client) -> None:
     """Following the links forward and back shows every message once, in order."""
 
@@ -221,7 +214,6 @@ def test_a_link_to_a_message_opens_its_part(client: httpx.Client) -> None:
         assert client.get(f"/view/sessions/{LONG}?message={wrong}").status_code == 404
 
 
-@pytest.mark.slow
 def test_pages_stay_small_and_long_texts_stay_reachable(tmp_path: Path) -> None:
     """Fifty huge messages make a page below 200 kB, and every character of one can be read."""
     text = "\"<&>' \N{SNOWMAN}" * 30_000
@@ -265,7 +257,6 @@ def test_a_conversation_can_be_exported(client: httpx.Client, file_format: str, 
     assert client.get(f"/view/sessions/{DEADLOCK}/export?format=exe").status_code == 404
 
 
-@pytest.mark.slow
 def test_no_link_of_a_page_is_broken(client: httpx.Client) -> None:
     """Every link on the main pages answers."""
     seen: set[str] = set()
@@ -277,7 +268,6 @@ def test_no_link_of_a_page_is_broken(client: httpx.Client) -> None:
                 assert client.get(address).status_code == 200, f"{start} links to {address}"
 
 
-@pytest.mark.slow
 def test_users_see_only_their_own(tmp_path: Path) -> None:
     """A viewer for one user shows neither the sessions nor the messages of another."""
     home = tmp_path / "home"

@@ -7,7 +7,6 @@ import pytest
 
 from memoranda.service.viewer.logins import LINK_SECONDS, LoginLinks, Logins
 from memoranda.service.viewer.mount import viewer_mount
-from tests.cases import cases
 from tests.service.http.running_service import run_service
 from tests.service.viewer.running_viewer import RunningViewer, form_token
 
@@ -64,7 +63,7 @@ def test_a_wrong_token_is_refused(viewer: RunningViewer) -> None:
     assert "deadlock" not in answer.text
 
 
-@cases("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", ""])
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", ""])
 def test_a_foreign_host_is_refused(viewer: RunningViewer, host: str) -> None:
     """A name of another site that leads to this machine gets nothing, not even the login page."""
     for path in ("/", "/view/", "/view/login", viewer.viewer.new_login_path()):
@@ -74,7 +73,7 @@ def test_a_foreign_host_is_refused(viewer: RunningViewer, host: str) -> None:
 
 
 @pytest.mark.slow
-@cases("origin", ["https://evil.example", "null", "http://127.0.0.1:1", None])
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1", None])
 def test_a_form_of_another_page_is_refused(viewer: RunningViewer, origin: str | None) -> None:
     """The cookie and even the token do not help a page of another origin."""
     client = viewer.client()

@@ -24,6 +24,8 @@ from memoranda.service.viewer.pages.usage import chart_data, read_spending
 from memoranda.support.home import Home
 from tests.models.spending.models import QUESTION, Fixed
 
+pytestmark = pytest.mark.slow
+
 
 def _add_facts(home: Path, user: str, *texts: str) -> None:
     store = FactStore(home, user)
@@ -47,7 +49,6 @@ def test_facts_are_those_of_one_user_with_contradictions(tmp_path: Path) -> None
     assert not cache_path(tmp_path, "cy").exists()
 
 
-@pytest.mark.slow
 def test_facts_are_filtered_and_paged(tmp_path: Path) -> None:
     """All words must occur, in any case; the next page begins where this one ends."""
     _add_facts(tmp_path, "", *(f"Server {number} is in rack {number % 7}." for number in range(PAGE_SIZE + 5)))
@@ -155,7 +156,6 @@ def test_health_lists_problems_and_repairs_only_harmless_ones(tmp_path: Path) ->
         assert health.index_lag(memory) is None
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["index", "lag"])
 def test_the_index_is_rebuilt_from_the_page(tmp_path: Path, name: str) -> None:
     """An index that is behind or damaged is a harmless repair; the lag counts the messages it lacks."""

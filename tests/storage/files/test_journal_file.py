@@ -4,8 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from memoranda.storage.files.journal import Journal, undone_numbers
 from memoranda.storage.files.journal_file import LineFile
+
+pytestmark = pytest.mark.slow
 
 
 @dataclass(frozen=True)

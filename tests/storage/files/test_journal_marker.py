@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from memoranda.storage.files.journal import Journal, with_checksum
 from memoranda.storage.files.journal_file import JournalMarkerFile, LineFile
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass(frozen=True)
 class _Line:

@@ -21,6 +21,8 @@ from memoranda.storage.files.journaled_writer import (
 from memoranda.support.durable_files import staged_path
 from memoranda.support.text_file import MissingFile, TextFile, fingerprint, read_text
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass(frozen=True, slots=True)
 class Line:

@@ -14,7 +14,7 @@ from memoranda.errors import LockTimeoutError, StorageError
 from memoranda.storage.files import named_lock
 from memoranda.storage.files.named_lock import NamedLock
 from tests.forked import Forked, Say, forking, in_child
-from tests.interrupts import interrupted_at, moments
+from tests.storage.interrupts import interrupted_at, moments
 from tests.timing import GIVE_UP, wait_until, without_waiting
 
 _HOLD = """

@@ -10,8 +10,8 @@ from memoranda.errors import ContinuedError, SessionError
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.safety.redaction import Redactor
-from tests.postgres import Server
 from tests.storage.postgres.proxy import Proxy
+from tests.storage.postgres.servers import Server
 
 pytestmark = pytest.mark.smoke
 

@@ -14,7 +14,7 @@ from memoranda.storage.postgres import diagnostics
 from memoranda.storage.postgres.engine import PostgresEngine
 from memoranda.support.home import Home
 from memoranda.upkeep.doctor import examine
-from tests.postgres import Server
+from tests.storage.postgres.servers import Server
 from tests.timing import wait_until
 
 pytestmark = pytest.mark.smoke

@@ -14,7 +14,7 @@ import pytest
 from memoranda.errors import ConfigError, StorageError, StoreUnavailableError
 from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.storage.postgres.connection import PostgresConnection
-from tests.postgres import Server
+from tests.storage.postgres.servers import Server
 from tests.timing import GIVE_UP, without_waiting
 
 

@@ -7,7 +7,7 @@ import pytest
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.storage.connection import Connection
-from tests.postgres import Server
+from tests.storage.postgres.servers import Server
 
 pytestmark = pytest.mark.smoke
 

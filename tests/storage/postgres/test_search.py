@@ -16,8 +16,8 @@ from memoranda.memory.record.scope import Scope
 from memoranda.search.recent_work import recent_conversations
 from memoranda.search.tool import SessionSearchTool
 from memoranda.storage.position import START
-from tests.postgres import Server
 from tests.storage.postgres.proxy import Proxy
+from tests.storage.postgres.servers import Server
 
 _ROLES = ("user", "assistant")
 _SEARCHES: list[dict[str, object]] = [

@@ -28,6 +28,8 @@ from tests.storage.salvage.damaged_tables import (
     saved_rows,
 )
 
+pytestmark = pytest.mark.slow
+
 COUNT = 1_000
 
 
@@ -79,7 +81,6 @@ def test_all_messages_in_other_pages_are_saved(path: Path, name: str, content: b
     _check_all_but_this_page(path, places.get(name) or root_of(path, name), content)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("noisy", [False, True])
 def test_one_lost_page_loses_nothing_in_other_pages(path: Path, noisy: bool) -> None:
     """This is true for every page; every fifth is tried, and all of them in a full run."""
@@ -87,7 +88,6 @@ def test_one_lost_page_loses_nothing_in_other_pages(path: Path, noisy: bool) -> 
         _check_all_but_this_page(path, page, noise(page) if noisy else bytes(PAGE_SIZE))
 
 
-@pytest.mark.slow
 def test_a_lost_root_is_not_tried_for_every_row_that_there_could_be(path: Path) -> None:
     """In a large file that would take hours, and the rows are in the pages anyway."""
     overwrite(path, root_of(path, "messages"), noise(7))
@@ -98,7 +98,6 @@ def test_a_lost_root_is_not_tried_for_every_row_that_there_could_be(path: Path) 
     assert len(tries) < 11_000
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("lost", [512, 1024, 4096, 5000])
 def test_the_beginning_of_the_file_is_lost(path: Path, lost: int) -> None:
     """The page size is lost with it, and is guessed."""
@@ -108,7 +107,6 @@ def test_the_beginning_of_the_file_is_lost(path: Path, lost: int) -> None:
     assert {row["id"] for row in saved_rows(path, SESSIONS)} == {f"s{number}" for number in range(20)}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["messages", "the first page"])
 def test_the_doctor_saves_all_messages_and_says_how(path: Path, name: str) -> None:
     """A lost root or first page does not lead to an empty store."""
@@ -146,7 +144,6 @@ def test_deleted_messages_are_never_restored(path: Path, name: str) -> None:
     assert {row["content"] for row in saved_rows(path, MESSAGES)} == {_said(number) for number in left}
 
 
-@pytest.mark.slow
 def test_messages_deleted_without_overwriting_are_not_restored(path: Path) -> None:
     """Its pages keep the text, and are known to be free."""
     with closing(sqlite3.connect(path)) as connection:
@@ -173,7 +170,6 @@ def test_the_pages_contain_what_sqlite_reads(path: Path, table: Table, columns_k
         assert sorted(found, key=repr) == sorted(asked.values(), key=repr)
 
 
-@pytest.mark.slow
 def test_data_after_the_end_of_the_file_is_not_restored(path: Path) -> None:
     """A file that shrank may still have old data after its end until a checkpoint."""
     before = path.read_bytes()
@@ -187,7 +183,6 @@ def test_data_after_the_end_of_the_file_is_not_restored(path: Path) -> None:
     assert {row["id"] for row in rows_in_pages(path, MESSAGES)} == set(range(1, 501))
 
 
-@pytest.mark.slow
 def test_rows_of_a_table_that_looks_the_same_stay_there(tmp_path: Path) -> None:
     """The pages that can be reached from another table are that table's."""
     pairs = [

@@ -4,7 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.support.projects import Project, matching_projects, project_at, project_name, read_project
-from tests.cases import cases
 
 PUBLISHED, COMMIT = "github.com/ana/house", "aaaaaaaaaaaa"
 WHOLE = f"{PUBLISHED}#{COMMIT}"
@@ -22,9 +21,9 @@ def test_sameness_goes_both_ways_and_survives_being_written(one: Project, two: P
         assert (one.published and one.published == two.published) or (one.first_commit == two.first_commit != "")
 
 
-@cases(
-    ("wanted", "meant"),
-    [
+def test_a_project_is_meant_by_any_of_its_names() -> None:
+    """An address, owner/name, a name; with it come its forks and what it was before it was published."""
+    for wanted, meant in [
         (WHOLE, {WHOLE, PUBLISHED, f"github.com/ben/house#{COMMIT}", f"cottage#{COMMIT}"}),
         (PUBLISHED, {WHOLE, PUBLISHED, f"github.com/ben/house#{COMMIT}", f"cottage#{COMMIT}"}),
         (f"hut#{COMMIT}", {WHOLE, PUBLISHED, f"github.com/ben/house#{COMMIT}", f"cottage#{COMMIT}"}),
@@ -36,20 +35,17 @@ def test_sameness_goes_both_ways_and_survives_being_written(one: Project, two: P
         ("#", set()),
         ("", set()),
         ("shed#dddddddddddd", set()),
-    ],
-)
-def test_a_project_is_meant_by_any_of_its_names(wanted: str, meant: set[str]) -> None:
-    """An address, owner/name, a name; with it come its forks and what it was before it was published."""
-    known = [
-        WHOLE, PUBLISHED, f"github.com/ben/house#{COMMIT}", f"cottage#{COMMIT}", "gitlab.com/other/house#bbbbbbbbbbbb",
-        "shed#cccccccccccc", "github.com/ana/shed",
-    ]  # fmt: skip
-    assert matching_projects(known, wanted) == meant
+    ]:
+        known = [
+            WHOLE, PUBLISHED, f"github.com/ben/house#{COMMIT}", f"cottage#{COMMIT}",
+            "gitlab.com/other/house#bbbbbbbbbbbb", "shed#cccccccccccc", "github.com/ana/shed",
+        ]  # fmt: skip
+        assert matching_projects(known, wanted) == meant
 
 
-@cases(
-    ("wanted", "meant"),
-    [
+def test_a_directory_includes_what_is_below_it() -> None:
+    """A path is compared exactly; a name means the repositories and the directories that have it."""
+    for wanted, meant in [
         ("/home/ana/notes", {"/home/ana/notes", "/home/ana/notes/C#/x"}),
         ("/home/ana/notes/", {"/home/ana/notes", "/home/ana/notes/C#/x"}),
         ("/home/ana/notes/C#", {"/home/ana/notes/C#/x"}),
@@ -59,14 +55,11 @@ def test_a_project_is_meant_by_any_of_its_names(wanted: str, meant: set[str]) ->
         ("ana/notes", {"/home/ana/notes", "/home/ana/notes/C#/x", "github.com/ana/notes"}),
         ("Notes", {"/home/ana/notes", "/home/ana/notes/C#/x", "github.com/ana/notes", "C:/work/notes"}),
         ("github.com/ana/notes", {"github.com/ana/notes"}),
-    ],
-)
-def test_a_directory_includes_what_is_below_it(wanted: str, meant: set[str]) -> None:
-    """A path is compared exactly; a name means the repositories and the directories that have it."""
-    known = [
-        "/home/ana/notes", "/home/ana/notes/C#/x", "/home/ana/notebook", "C:/work/notes", "github.com/ana/notes",
-    ]  # fmt: skip
-    assert matching_projects(known, wanted) == meant
+    ]:
+        known = [
+            "/home/ana/notes", "/home/ana/notes/C#/x", "/home/ana/notebook", "C:/work/notes", "github.com/ana/notes",
+        ]  # fmt: skip
+        assert matching_projects(known, wanted) == meant
 
 
 @given(st.lists(PROJECTS), PROJECTS)

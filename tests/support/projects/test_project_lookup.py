@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from memoranda.support.projects import ask_git, matching_projects, project_of, projects_named
-from tests.cases import cases
 from tests.support.projects.repositories import commit, first_commit, git, make_repository
 from tests.timing import GIVE_UP
+
+pytestmark = pytest.mark.slow
 
 PUBLISHED = "git@github.com:Ana/House.git"
 
@@ -90,9 +91,9 @@ def test_a_submodule_is_a_project_of_its_own(tmp_path: Path) -> None:
     assert not same(house, house / "vendored")
 
 
-@cases(
-    "directory",
-    [
+def test_what_is_no_path_here_has_no_project() -> None:
+    """A relative path, one of another system, and one that cannot be stored or shown."""
+    for directory in [
         "",
         "relative",
         "C:\\Users\\ana",
@@ -102,11 +103,8 @@ def test_a_submodule_is_a_project_of_its_own(tmp_path: Path) -> None:
         "/two\nlines",
         "/" * 5000,
         "/x" * 600,
-    ],
-)
-def test_what_is_no_path_here_has_no_project(directory: str) -> None:
-    """A relative path, one of another system, and one that cannot be stored or shown."""
-    assert project_of(directory) is None
+    ]:
+        assert project_of(directory) is None
 
 
 def test_a_directory_without_a_repository_is_a_project_under_its_path(tmp_path: Path) -> None:

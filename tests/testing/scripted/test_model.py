@@ -6,6 +6,8 @@ from memoranda.errors import ModelOverloadedError
 from memoranda.models.model import Reply, ToolCall, Usage
 from memoranda.testing.scripted.model import ScriptedModel, ScriptError
 
+pytestmark = pytest.mark.slow
+
 HELLO = [{"role": "user", "content": "Hello"}]
 
 

@@ -7,10 +7,11 @@ import pytest
 
 from memoranda.testing.scripted.rules import RuleModel, find_facts
 from memoranda.testing.scripted.server import ScriptedServer
-from tests.cases import cases
 from tests.models.conftest import user
 from tests.testing.scripted.test_schema_filler import FACT_LIST
 from tests.testing.scripted.test_server import post, program
+
+pytestmark = pytest.mark.slow
 
 TOOL = {
     "name": "save_note",
@@ -28,7 +29,7 @@ def ask(body: dict[str, Any], model: RuleModel | None = None) -> Any:
 TURNS = [user(ANN), {"role": "assistant", "content": "She does."}]
 
 
-@cases(
+@pytest.mark.parametrize(
     "prompt",
     [
         f"{ANN} Where does Bo live?",
@@ -132,7 +133,6 @@ def test_openais_client_reads_streamed_calls() -> None:
     assert json.loads(call.function.arguments) == {"content": ANN}
 
 
-@pytest.mark.slow
 def test_the_program_answers_by_rules_without_a_script() -> None:
     """With embeddings of the size that it was started with."""
     with program("--dimensions", "8") as url:

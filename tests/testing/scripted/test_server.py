@@ -21,7 +21,7 @@ from memoranda.testing.scripted.steps import Cut, Garbage, ReceivedRequest, Refu
 from tests.models.conftest import client, tool, user
 from tests.timing import GIVE_UP
 
-pytestmark = pytest.mark.usefixtures("model_sdks")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("model_sdks")]
 
 
 def post(url: str, body: Any, **headers: str) -> Any:
@@ -125,7 +125,6 @@ def program(*arguments: str) -> Iterator[str]:
             assert process.wait(GIVE_UP) == 0
 
 
-@pytest.mark.slow
 def test_it_runs_as_a_program_with_a_script_and_a_log(tmp_path: Path) -> None:
     """Its first line is its address, and it ends on SIGTERM."""
     script, log = tmp_path / "script.json", tmp_path / "log.jsonl"
@@ -136,7 +135,6 @@ def test_it_runs_as_a_program_with_a_script_and_a_log(tmp_path: Path) -> None:
     assert len(log.read_text().splitlines()) == 1
 
 
-@pytest.mark.slow
 def test_it_serves_a_function_as_a_program() -> None:
     """So that any client can be tried without a key."""
     with program("--script", "tests.testing.scripted.test_server:echo") as url:

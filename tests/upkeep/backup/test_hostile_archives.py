@@ -14,6 +14,8 @@ from memoranda.support.home import Home
 from memoranda.upkeep.backup import archive as manifest
 from memoranda.upkeep.backup.restore import restore_backup
 
+pytestmark = pytest.mark.slow
+
 
 def _archive(path: Path, contents: dict[str, bytes], **changes: Any) -> Path:
     listed = [{"name": name, "bytes": len(data), "sha256": _digest(data)} for name, data in contents.items()]
@@ -63,7 +65,6 @@ def test_a_manifest_that_does_not_fit_is_refused(tmp_path: Path, changes: dict[s
     assert reason in _refused(_archive(tmp_path / "a.zip", {"a": b"x"}, **changes), tmp_path / "home")
 
 
-@pytest.mark.slow
 def test_content_beyond_the_named_size_is_not_unpacked(tmp_path: Path) -> None:
     """A few bytes that expand to a hundred megabytes are read only as far as the manifest says."""
     bomb = _archive(

@@ -12,8 +12,8 @@ import pytest
 
 import memoranda
 from memoranda.memory.record.scope import Scope
+from tests.conftest import Strikes
 from tests.forked import Forked, Say, forking
-from tests.strikes import Strikes
 from tests.timing import GIVE_UP
 from tests.upkeep.forgetting.filled_home import fill, import_transcripts, occurrences
 

@@ -8,7 +8,6 @@ import pytest
 
 from memoranda.support.text_matcher import TextMatcher
 from memoranda.upkeep.sync.forgotten_texts import removed_matcher
-from tests.cases import cases
 from tests.search.past import BEGIN, tell
 from tests.upkeep.forgetting.filled_home import fill, occurrences
 from tests.upkeep.sync.machines import Machine, sync_all
@@ -35,8 +34,8 @@ def test_no_byte_of_it_is_left_on_the_other_machine(tmp_path: Path, folder: Path
     assert "figs" in (b.home / "chat_history").read_text()
 
 
-@cases("text", ["zanzibar", "the code", "ab.c", "\\d+", "ö"])
-@cases("old", ["{0}", "It is {0}.", "{0} and {0}", "say {0}!\n{0}{0}", "party {0} arty"])
+@pytest.mark.parametrize("text", ["zanzibar", "the code", "ab.c", "\\d+", "ö"])
+@pytest.mark.parametrize("old", ["{0}", "It is {0}.", "{0} and {0}", "say {0}!\n{0}{0}", "party {0} arty"])
 def test_a_removed_text_is_found_by_its_marks(old: str, text: str) -> None:
     """Only where it explains the marks exactly: what is forgotten elsewhere removes the same and nothing else."""
     message = old.format(text)
@@ -45,7 +44,7 @@ def test_a_removed_text_is_found_by_its_marks(old: str, text: str) -> None:
     assert matcher is None if len(text) < 3 else matcher is not None and matcher.texts == (text,)
 
 
-@cases(
+@pytest.mark.parametrize(
     ("old", "new"),
     [
         ("one two three", "[forgotten] two [forgotten]"),

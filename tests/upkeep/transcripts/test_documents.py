@@ -12,6 +12,8 @@ from memoranda.memory.record.rotation import KeptMessage, Summary
 from memoranda.upkeep.transcripts import _quote, read_conversations, render_html, render_markdown, without_controls
 from tests.search.past import tell
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = (
     "<script>alert(1)</script><img src=x onerror=alert(1)>",
     "</div></article></section></style><style>*{display:none}</style>",
@@ -58,7 +60,6 @@ class _Page(HTMLParser):
             self.texts[-1] += data
 
 
-@pytest.mark.slow
 @settings(max_examples=50)
 @given(st.lists(st.sampled_from(MARKUP), max_size=14))
 def test_no_text_becomes_html_or_an_image_in_markdown(parts: list[str]) -> None:

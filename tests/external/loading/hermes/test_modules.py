@@ -21,6 +21,8 @@ from memoranda.external.loading.setup import read_settings, write_settings
 from tests.external.plugins import add_plugin
 from tests.timing import GIVE_UP
 
+pytestmark = pytest.mark.slow
+
 # Each import that a vendor's plugin for Hermes has, at the top of a file or in a function.
 EVERY_IMPORT = """
 import utils

@@ -16,6 +16,8 @@ from memoranda.external.vendors.byterover.vendor import ByteRoverProvider
 from tests.external.vendors.byterover.double import BrvDouble
 from tests.timing import GIVE_UP, wait_until
 
+pytestmark = pytest.mark.slow
+
 MESSAGES: list[dict[str, Any]] = [
     {"role": "user", "content": "I prefer tabs."},
     {"role": "tool", "content": "not said by anyone"},
@@ -97,7 +99,6 @@ def test_a_query_cannot_become_an_option(provider: ByteRoverProvider, brv: BrvDo
     assert brv.calls[0]["arguments"][-2:] == ["--", "--limit 50 cat"]
 
 
-@pytest.mark.slow
 def test_a_command_that_hangs_is_killed_with_its_children(brv: BrvDouble, tmp_path: Path) -> None:
     """Without a network, the real brv tries for minutes to start its daemon."""
     brv.set(fault="slow")
@@ -109,7 +110,6 @@ def test_a_command_that_hangs_is_killed_with_its_children(brv: BrvDouble, tmp_pa
     wait_until(lambda: not _group_exists(group))
 
 
-@pytest.mark.slow
 def test_shutdown_kills_running_commands(brv: BrvDouble) -> None:
     """A session that ends does not leave a search behind."""
     brv.set(fault="slow")

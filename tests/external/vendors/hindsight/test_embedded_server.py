@@ -15,6 +15,8 @@ from memoranda.external.vendors.hindsight import embedded_server
 from memoranda.external.vendors.hindsight.vendor import HindsightProvider
 from tests.timing import GIVE_UP, wait_until
 
+pytestmark = pytest.mark.slow
+
 _PROGRAM = """import os, sys, time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -48,7 +50,6 @@ def starts(tmp_path: Path) -> Iterator[Path]:
         process.wait()
 
 
-@pytest.mark.slow
 def test_two_sessions_start_one_server_which_outlives_them(
     tmp_path: Path, starts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

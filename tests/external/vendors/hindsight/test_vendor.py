@@ -20,6 +20,8 @@ from tests.external.vendors.hindsight.double import HindsightDouble
 from tests.external.vendors.vendor_contract import SECRET, VendorContract
 from tests.timing import GIVE_UP, wait_until
 
+pytestmark = pytest.mark.slow
+
 BANK = "memoranda-default"
 
 
@@ -61,7 +63,6 @@ def call(provider: HindsightProvider, tool: str, **args: Any) -> Any:
 
 
 # The contract runs every day against Acme and Zep.
-@pytest.mark.slow
 class TestHindsight(VendorContract):
     """Hindsight keeps the contract of all vendors."""
 
@@ -86,7 +87,6 @@ def test_a_turn_is_one_document_with_its_time_and_session(start: Any, double: Hi
     assert item["metadata"] == {"source": "memoranda", "session_id": "s1"}
 
 
-@pytest.mark.slow
 def test_every_n_turns_are_one_document_and_none_is_lost(double: HindsightDouble, tmp_path: Path) -> None:
     """The rest follows when the session ends, or from the next process if it was killed."""
     home = Home.at(tmp_path)

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from memoranda.errors import PermanentProviderError
 from memoranda.external.vendors.honcho.client import HonchoNames
 from memoranda.external.vendors.scope import VendorScope
-from tests.cases import cases
+
+pytestmark = pytest.mark.slow
 
 _DEFAULTS = {
     "workspace": "memoranda",
@@ -56,7 +57,7 @@ def test_the_owner_may_use_peers_that_exist() -> None:
     assert _names(user_id="ben", peerName="ana", aiPeer="hermes").both == ("default__ben", "hermes__for__default__ben")
 
 
-@cases(
+@pytest.mark.parametrize(
     "settings",
     [{"workspace": "a b"}, {"peerName": "a__b"}, {"aiPeer": "ü"}, {"peerName": "x", "aiPeer": "x"}, {"aiPeer": "_"}],
 )

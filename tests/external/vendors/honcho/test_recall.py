@@ -12,6 +12,8 @@ from memoranda.external.vendors.honcho.recall import Cadence, pass_levels, reaso
 from tests.external.vendors.honcho.double import HonchoDouble
 from tests.external.vendors.honcho.home import ASSISTANT, Home, call_tool, send_turn
 
+pytestmark = pytest.mark.slow
+
 
 def test_recall_has_card_conclusions_and_words_of_other_sessions(home: Home) -> None:
     """Each with its kind and time; the messages of this session are in the conversation anyway."""

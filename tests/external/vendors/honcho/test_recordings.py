@@ -4,7 +4,11 @@ import json
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
+
 from tests.external.vendors.honcho.double import HonchoDouble
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_double_answers_as_the_real_server_did() -> None:

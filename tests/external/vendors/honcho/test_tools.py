@@ -1,7 +1,11 @@
 """The tools of Honcho have the names and arguments that models know."""
 
+import pytest
+
 from tests.external.vendors.honcho.double import HonchoDouble
 from tests.external.vendors.honcho.home import Home, call_tool, send_turn
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_tools_have_the_names_and_arguments_that_models_know(home: Home) -> None:

@@ -12,6 +12,8 @@ from memoranda.external.vendors.honcho.vendor import HonchoProvider
 from tests.external.vendors.honcho.double import HonchoDouble
 from tests.external.vendors.honcho.home import ASSISTANT, SESSION, Home, call_tool, send_turn
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_turn_is_two_messages_with_the_time_at_which_it_was_said(home: Home) -> None:
     """User and assistant are peers of one session, which Memoranda marks as its own."""

@@ -14,6 +14,8 @@ from tests.external.vendors.mem0.double import Mem0Double, PlatformDouble, Serve
 from tests.external.vendors.mem0.library_double import LibraryDouble
 from tests.external.vendors.vendor_service import read_recording
 
+pytestmark = pytest.mark.slow
+
 Double = Any
 
 
@@ -194,7 +196,6 @@ def test_forget_deletes_what_this_home_has_no_record_of(double: Double, start: S
     assert double.texts() == []
 
 
-@pytest.mark.slow
 def test_forget_pages_through_many_memories(platform: PlatformDouble, start: Start) -> None:
     """The platform lists a hundred at a time; other users and sessions keep theirs."""
     for number in range(250):

@@ -19,6 +19,8 @@ from tests.external.vendors.mem0.conftest import Start
 from tests.external.vendors.mem0.library_double import LibraryDouble
 from tests.timing import GIVE_UP, HANG
 
+pytestmark = pytest.mark.slow
+
 
 def values(**others: Any) -> dict[str, Any]:
     """The settings of the library, as setup would resolve them."""
@@ -28,7 +30,6 @@ def values(**others: Any) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.slow
 def test_nothing_of_it_is_imported_before_it_is_configured() -> None:
     """Discovering providers, constructing this one and asking whether it is available import no package of Mem0."""
     code = """
@@ -79,7 +80,6 @@ def test_a_session_does_not_wait_for_the_import(library: LibraryDouble, start: S
 _UNTIL_THE_END = f"from memoranda.external.vendors.mem0 import library\nlibrary._process_ends.wait({GIVE_UP})\n"
 
 
-@pytest.mark.slow
 def test_a_process_that_ends_stops_the_import_and_waits_for_it(tmp_path: Path) -> None:
     """A thread inside a C++ extension would abort the process; the module that is being imported is the last one."""
     package = tmp_path / "mem0"

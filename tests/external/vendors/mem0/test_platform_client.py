@@ -4,8 +4,12 @@ import json
 import re
 from typing import Any
 
+import pytest
+
 from tests.external.vendors.mem0.conftest import Start
 from tests.external.vendors.mem0.double import RECORDED, PlatformDouble
+
+pytestmark = pytest.mark.slow
 
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _OWN = re.compile(r"/v1/events?/")

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from memoranda.external.vendors.openviking.vendor import OpenVikingProvider
-from tests.cases import cases
 from tests.external.vendors.openviking.conftest import Start
 from tests.external.vendors.openviking.double import VikingDouble
+
+pytestmark = pytest.mark.slow
 
 MEMORIES = "viking://user/default/memories"
 
@@ -79,9 +80,9 @@ def test_several_addresses_are_read_at_once(start: Start) -> None:
     assert "one to 3 uris" in _call(provider, "viking_read")["error"]
 
 
-@cases(
-    "path",
-    [
+def test_addresses_outside_the_users_own_are_refused(start: Start) -> None:
+    """By every tool that takes one; the server is not asked."""
+    for path in [
         "viking://",
         "viking://user/default/peers/default__ana/memories/turns/a.md",
         "viking://user/ana/memories/a.md",
@@ -91,20 +92,17 @@ def test_several_addresses_are_read_at_once(start: Start) -> None:
         "viking://user/default/memoriesandmore/a.md",
         "viking://~other/memories/a.md",
         "../peers/default__ana/memories",
-    ],
-)
-def test_addresses_outside_the_users_own_are_refused(start: Start, path: str) -> None:
-    """By every tool that takes one; the server is not asked."""
-    provider = start()
-    for name, args in (
-        ("viking_read", {"uri": path}),
-        ("viking_forget", {"uri": path}),
-        ("viking_browse", {"action": "list", "path": path}),
-        ("viking_search", {"query": "x", "scope": path}),
-        ("viking_add_resource", {"url": "https://example.org", "to": path}),
-        ("viking_add_resource", {"url": "https://example.org", "parent": path}),
-    ):
-        assert "is outside" in _call(provider, name, **args)["error"]
+    ]:
+        provider = start()
+        for name, args in (
+            ("viking_read", {"uri": path}),
+            ("viking_forget", {"uri": path}),
+            ("viking_browse", {"action": "list", "path": path}),
+            ("viking_search", {"query": "x", "scope": path}),
+            ("viking_add_resource", {"url": "https://example.org", "to": path}),
+            ("viking_add_resource", {"url": "https://example.org", "parent": path}),
+        ):
+            assert "is outside" in _call(provider, name, **args)["error"]
 
 
 @pytest.mark.parametrize("path", [MEMORIES, f"{MEMORIES}/turns/.overview.md", f"{MEMORIES}/a.txt"])

@@ -13,6 +13,8 @@ from tests.external.http_service import Exchange
 from tests.external.vendors.openviking.conftest import Start
 from tests.external.vendors.openviking.double import VikingDouble, recorded, replay
 
+pytestmark = pytest.mark.slow
+
 MEMORIES = "viking://user/default/memories"
 MESSAGES: list[dict[str, Any]] = [
     {"role": "user", "content": "I prefer tabs."},

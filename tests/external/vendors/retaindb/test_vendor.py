@@ -13,6 +13,8 @@ from tests.external.vendors.retaindb.conftest import Start, settings_for
 from tests.external.vendors.retaindb.double import LocalDouble, ServerDouble
 from tests.external.vendors.vendor_service import read_recording
 
+pytestmark = pytest.mark.slow
+
 Double = Any
 
 
@@ -243,7 +245,6 @@ def test_forget_reports_what_is_still_processed(server: ServerDouble, start: Sta
     assert server.memories == []
 
 
-@pytest.mark.slow
 def test_forget_goes_through_all_pages(local: LocalDouble, start: Start) -> None:
     """The local program lists two hundred memories at most."""
     fields = {"project": "memoranda", "user_id": "default", "session_id": "s1"}

@@ -16,6 +16,8 @@ from tests.external.vendors.supermemory.double import NamespaceDouble, Supermemo
 from tests.external.vendors.vendor_contract import SECRET, VendorContract
 from tests.timing import GIVE_UP
 
+pytestmark = pytest.mark.slow
+
 CONTAINER = "memoranda_default"
 
 
@@ -56,7 +58,6 @@ def call(provider: SupermemoryProvider, tool: str, **args: Any) -> Any:
 
 
 # The contract runs every day against Acme and Zep.
-@pytest.mark.slow
 class TestSupermemoryV4(VendorContract):
     """The interface of client 3.50.0 keeps the contract of all vendors."""
 
@@ -72,7 +73,6 @@ class TestSupermemoryV4(VendorContract):
 
 
 # The contract runs every day against Acme and Zep.
-@pytest.mark.slow
 class TestSupermemoryV5(VendorContract):
     """The interface of client 5.0.1 keeps the contract of all vendors."""
 

@@ -10,6 +10,8 @@ from memoranda.external.vendors.zep.vendor import ZepProvider
 from tests.external.vendors.vendor_contract import VendorContract
 from tests.external.vendors.zep.double import KEY, ZepDouble
 
+pytestmark = pytest.mark.slow
+
 
 class TestZep(VendorContract):
     """The contract, against the double."""

@@ -11,6 +11,8 @@ from memoranda.errors import PermanentProviderError, TemporaryProviderError
 from memoranda.external.vendors.zep.vendor import ZepProvider
 from tests.external.vendors.zep.double import KEY, ZepDouble
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def double() -> Iterator[ZepDouble]:

@@ -15,8 +15,9 @@ from memoranda.importers.openclaw.installation import (
     rename_directory,
 )
 from memoranda.upkeep.backup.archive import back_up
-from tests.cases import cases
 from tests.importers.openclaw.material import contents, make_openclaw
+
+pytestmark = pytest.mark.slow
 
 
 def _home(root: Path) -> Path:
@@ -93,7 +94,7 @@ def test_the_directory_gets_another_name_each_time(tmp_path: Path) -> None:
     assert names[2] == f"{names[1]}-2"
 
 
-@cases(
+@pytest.mark.parametrize(
     ("command", "is_it"),
     [
         ("openclaw", True),

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from memoranda.importers.openclaw.migration.memories import parse_entries
 
+pytestmark = pytest.mark.slow
+
 
 def entries(text: str, day: str = "") -> list[str]:
     return parse_entries(text, day).entries
@@ -85,7 +87,6 @@ _line = st.builds(
 ) | st.sampled_from(["", "---", "```", "~~~", "# h", "## g", "***", "<!-- c -->", "===", "|---|"])
 
 
-@pytest.mark.slow
 @given(lines=st.lists(_line, max_size=25))
 def test_no_word_is_lost(lines: list[str]) -> None:
     """Whatever the order of things: every word of the text is in an entry, unless it was a heading."""

@@ -30,6 +30,8 @@ from memoranda.support.origin import PERSON
 from tests.examples import examples
 from tests.importers.openclaw.material import GATEWAY, OPENAI, TELEGRAM, contents, make_openclaw, migration_target
 
+pytestmark = pytest.mark.slow
+
 _SECRETS = (OPENAI, TELEGRAM, GATEWAY, "abc123def456", "noiseKey")
 
 
@@ -253,7 +255,6 @@ def test_an_unreadable_history_costs_only_time(source: Path, home: MigrationTarg
 _entry = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=60)
 
 
-@pytest.mark.slow
 @settings(max_examples=examples(40))
 @given(memory=st.lists(_entry, max_size=8), user=st.lists(_entry, max_size=4), limit=st.integers(20, 400))
 def test_a_second_migration_is_quiet_and_nothing_is_lost_silently(

@@ -10,6 +10,8 @@ from memoranda.importers.openclaw.migration.steps import MigrationOptions, Migra
 from memoranda.support.origin import PERSON
 from tests.importers.openclaw.material import SKILL, make_openclaw, migration_target
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:

@@ -12,13 +12,13 @@ from memoranda.cli.main import command as program
 from memoranda.memory.checkpoints.store import open_checkpoints
 from memoranda.service.http.routes import ROUTES
 from tests.cli.test_server_commands import WORKING
-from tests.live_databases import LiveDatabases, live_databases
 from tests.service.http.running_service import RunningService, run_service
 from tests.service.http.test_isolation import add_victim, build_request
 from tests.service.viewer.example_home import fill
 from tests.service.viewer.example_operation import fill_pages
 from tests.service.viewer.page_urls import page_urls
 from tests.service.viewer.running_viewer import run_viewer
+from tests.storage.live_databases import LiveDatabases, live_databases
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ import pytest
 
 from tests.timing import GIVE_UP
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 # What only people with a clone have.
 _CHECKOUT = re.compile(rf"{re.escape(str(ROOT))}|\.venv\b|\bmake (?:run|test|all)\b|\ba checkout\b|Traceback")
 _DEPENDENCIES = ("click", "prompt_toolkit", "python-dotenv", "rich", "ruamel.yaml", "tomlkit")

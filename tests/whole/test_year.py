@@ -6,6 +6,8 @@ import pytest
 
 from benchmarks.year import make_year, read_wordings
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_seed_makes_the_same_year() -> None:
     """So that behaviours are compared on the same facts."""

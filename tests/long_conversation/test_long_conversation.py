@@ -21,14 +21,14 @@ from memoranda.agent.compression.prompts import SYSTEM as SUMMARISE
 from memoranda.api.memory import Memory, open_memory
 from memoranda.models.model import Message
 from memoranda.testing.scripted.steps import ReceivedRequest
+from tests.conftest import Strikes
 from tests.long_conversation import conversation_process, story
 from tests.long_conversation.acknowledgements import digest
-from tests.strikes import Strikes
 from tests.timing import wait_until
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 SEED = 7
 _FEWER_TURNS = 84
 _SUMMARY = re.compile(re.escape(HEADER.partition("{")[0]) + r"(\d+ to \d+)")

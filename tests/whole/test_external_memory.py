@@ -21,13 +21,12 @@ from memoranda.home import config
 from memoranda.models.model import Reply, ToolCall
 from memoranda.support.home import Home
 from memoranda.testing.scripted.model import ScriptedModel
-from tests.conftest import OWN_TOOLS
+from tests.conftest import OWN_TOOLS, Strikes
 from tests.external.diary import DIARY, diary_home, told
 from tests.external.plugins import add_plugin
 from tests.external.samples import Scripted
 from tests.forked import Forked, Say, forking
 from tests.integrations.mcp.hosts import ask, server_for
-from tests.strikes import Strikes
 from tests.timing import GIVE_UP, wait_until
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 # What takes long to load; the rest a chat loads by itself.
 _USED = ("openai", "memoranda.__main__", "memoranda.cli.main", "memoranda.cli.chat", "memoranda.api.agents")
 _STARTERS: dict[int, socket.socket] = {}
@@ -76,7 +76,7 @@ def _starter() -> socket.socket:
     if os.getpid() not in _STARTERS:
         ours, theirs = socket.socketpair()
         process = subprocess.Popen(
-            [sys.executable, "-c", f"from tests.warm_program import serve; serve({theirs.fileno()})"],
+            [sys.executable, "-c", f"from tests.cli.warm_program import serve; serve({theirs.fileno()})"],
             cwd=ROOT, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
         )  # fmt: skip
         theirs.close()
