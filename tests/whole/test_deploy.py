@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from memoranda.service.http.routes import ROUTES
 from tests.timing import GIVE_UP
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 PORT = 8930
 

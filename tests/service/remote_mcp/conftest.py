@@ -4,8 +4,16 @@ from collections.abc import Iterator
 
 import pytest
 
+from memoranda.service.remote_mcp import endpoint
 from tests.service.http.running_service import RunningService
 from tests.service.remote_mcp.remote_service import run_remote_service
+from tests.timing import HANG
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _answers_are_no_streams() -> None:
+    """Let an answer take as long as a busy machine needs: after five seconds the service would begin a stream."""
+    endpoint._SLOW_SECONDS = HANG
 
 
 @pytest.fixture(scope="session")
