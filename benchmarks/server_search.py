@@ -21,8 +21,8 @@ from benchmarks.recall import fill_store, read_sets
 from benchmarks.server_append import server_cpu
 from memoranda.home.session_db import SessionDB
 from memoranda.search.tool import SessionSearchTool
-from tests.storage.postgres.servers import Server, newest_binaries, start_server
 from tests.storage.postgres.proxy import Proxy
+from tests.storage.postgres.servers import Server, newest_binaries, start_server
 
 _WARM = 5
 
