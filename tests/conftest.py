@@ -97,7 +97,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = [item for item in kept if "strikes" in getattr(item, "fixturenames", ())]
     if not config.getoption("--full"):
         kept = [item for item in kept if item.get_closest_marker("torture") is None]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    left_out = set(items).difference(kept)
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = kept
 
 
