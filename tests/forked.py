@@ -17,7 +17,7 @@ forking = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:D
 class Forked:
     """A child that does some work; what it says through the function that it is given can be read here."""
 
-    def __init__(self, work: Callable[[Say], object], longest: int = int(GIVE_UP)) -> None:
+    def __init__(self, work: Callable[[Say], object], longest: int = 100) -> None:
         """After `longest` seconds it is taken to hang."""
         self._code: int | None = None
         self._pipe, writer = os.pipe()
@@ -75,6 +75,6 @@ class Forked:
         return self._code
 
 
-def in_child(do: Callable[[], object]) -> int:
+def in_child(do: Callable[[], object], longest: int = 100) -> int:
     """Do something in a forked process; its exit code, 0 when nothing was raised."""
     return Forked(lambda say: do(), longest).wait()

@@ -17,7 +17,6 @@ from memoranda.cli.service import serve
 from memoranda.home.access.request_log import AuditLog
 from memoranda.home.access.service_database import ServiceDatabase
 from memoranda.service.mounts import COMPATIBLE
-from tests.cases import cases
 from tests.timing import GIVE_UP
 
 
@@ -110,7 +109,7 @@ def test_a_compatible_api_is_offered_on_request(tmp_path: Path) -> None:
             process.communicate(timeout=GIVE_UP)
 
 
-@cases(
+@pytest.mark.parametrize(
     ("name", "said"),
     [("mem0,zep", "zep is not one of mem0"), ("langgraph", "MemorandaStore"), ("mem0, openai", "MemorandaSession")],
 )

@@ -7,12 +7,11 @@ import pytest
 import memoranda
 from memoranda.integrations.hooks.events import USER_PROMPT
 from memoranda.integrations.hooks.log import HookLog
-from tests.cases import cases
 from tests.cli.terminal import Terminal
 from tests.integrations.mcp.hosts import raw_host
 
 
-@cases("options", [["--http"], ["--http", "--port", "8931"], ["--token"], ["--new-token"]])
+@pytest.mark.parametrize("options", [["--http"], ["--http", "--port", "8931"], ["--token"], ["--new-token"]])
 def test_the_options_of_the_former_http_server_name_the_service(tmp_path: Path, options: list[str]) -> None:
     """Which answers MCP over HTTP."""
     result = Terminal(tmp_path, "mcp").run(*options)

@@ -21,7 +21,6 @@ from memoranda.external.settings import ProviderSettings
 from tests.conftest import Strikes
 from tests.external.samples import InMemory
 from tests.forked import forking
-from tests.strikes import Strikes
 from tests.timing import GIVE_UP
 
 SETTINGS = ProviderSettings(

@@ -12,7 +12,7 @@ from benchmarks.engineering import load_sets
 from benchmarks.recall import fill_store
 from memoranda.home.session_db import SessionDB
 from memoranda.search.tool import SessionSearchTool
-from tests.postgres import Server
+from tests.storage.postgres.servers import Server
 
 
 def different_answers(server: Server, data: dict[str, Any], store: dict[str, Any], limit: int) -> Iterator[bool]:

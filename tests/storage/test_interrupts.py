@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.memory.record.store import SessionStore, open_store
-from tests.interrupts import interrupted_at, moments
+from tests.storage.interrupts import interrupted_at, moments
 from tests.timing import GIVE_UP
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

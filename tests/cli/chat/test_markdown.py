@@ -7,14 +7,13 @@ from hypothesis import strategies as st
 
 from memoranda.cli.chat.output import make_printable
 from memoranda.cli.chat.terminal import _render, _split_last_block
-from tests.cases import cases
 
 
 def _show(text: str, width: int = 40) -> list[str]:
     return [click.unstyle(line).rstrip() for line in _render(text, width)]
 
 
-@cases(
+@pytest.mark.parametrize(
     ("text", "last"),
     [
         ("One par", "One par"),
@@ -53,7 +52,7 @@ def test_a_line_of_code_stays_as_it_is() -> None:
     assert _show(f"```python\n{code}\n    y\n```", 10) == [code, "    y"]
 
 
-@cases(
+@pytest.mark.parametrize(
     "text", ["a &#8238; b", "`c` &#x9b;31m", "- &#27;]0;owned&#7;", "    code\x1b[31m", "![&#8238;](x)", "<b>&#8238;"]
 )
 def test_what_a_model_writes_cannot_control_the_terminal(text: str) -> None:

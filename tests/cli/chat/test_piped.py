@@ -10,6 +10,7 @@ import pytest
 from memoranda.api.memory import open_memory
 from memoranda.testing.scripted.server import ScriptedServer
 from tests.cli.chat.person import PROGRAM, Person
+from tests.cli.warm_program import run_program
 from tests.timing import GIVE_UP
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,6 @@ from memoranda.external.vendors.vendor import Turn
 from tests.acceptance.vendors.real_vendor import CannotRun, RealVendor
 from tests.acceptance.vendors.run import find_vendors, format_report
 from tests.acceptance.vendors.scenario import FACTS, compare_turns, run_scenario, wait_for_deliveries
-from tests.cases import cases
 from tests.external.diary import diary_home
 from tests.external.vendors.acme import AcmeDouble, AcmeProvider, AcmeVendor
 from tests.external.vendors.vendor_contract import SECRET

@@ -27,4 +27,4 @@ async def client(home: Path, era: Era, *more: str) -> AsyncIterator[Client]:
 
 def run(host: Callable[[], Awaitable[None]]) -> None:
     """Let a host do what it does, at most for a minute."""
-    asyncio.run(asyncio.wait_for(host(), GIVE_UP))
+    asyncio.run(asyncio.wait_for(host(), 60))

@@ -17,6 +17,7 @@ import pytest
 from memoranda.errors import LockTimeoutError
 from memoranda.memory.record.store import SessionStore, open_store
 from memoranda.storage.sqlite.engine import SqliteEngine
+from tests.conftest import Strikes
 from tests.forked import Forked, Say, forking
 from tests.memory.record.conftest import ask
 from tests.timing import GIVE_UP, HANG

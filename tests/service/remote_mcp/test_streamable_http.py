@@ -9,7 +9,6 @@ import pytest
 import memoranda
 from memoranda.integrations.mcp.server import McpServer
 from memoranda.service.remote_mcp.streamable_http import answer_message
-from tests.cases import cases
 from tests.integrations.mcp.hosts import MODERN, server_for
 from tests.service.remote_mcp.remote_service import rpc
 
@@ -47,7 +46,7 @@ def test_the_name_in_the_headers_must_be_the_one_in_the_body(server: McpServer, 
     assert answer_message(server, _headers("tools/call", Mcp_Name=name), message)[0] == status
 
 
-@cases(
+@pytest.mark.parametrize(
     ("headers", "message", "status"),
     [
         ({}, 7, 400),
