@@ -118,7 +118,7 @@ EVENTS: dict[str, Callable[[Talk], object]] = {
     "an ordinary turn": lambda talk: talk.say("How are you?"),
     "a memory write": lambda talk: talk.say("Remember that I like tea.", _add("Likes tea.")),
     "a memory entry replaced": lambda talk: talk.say(
-        "We moved.", _add("The office is in Porto.", action="replace", old_text="Lisbon")
+        "The office is in Porto now.", _add("The office is in Porto.", action="replace", old_text="Lisbon")
     ),
     "a fact that a person saved": lambda talk: talk.session.remember("Has a dog.", target="user"),
     "a memory write of another process": lambda talk: talk.elsewhere("memory.remember('The printer is new.')"),
