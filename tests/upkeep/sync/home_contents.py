@@ -19,7 +19,7 @@ _COSTS = ("estimated_cost_usd", "actual_cost_usd")
 
 
 def home_contents(memory: Memory) -> dict[str, Any]:
-    """All of a home but what is each machine's own: message ids, numbers of versions, and the files in `_LOCAL`."""
+    """All of a home but what is each machine's own: ids, the order of what was added to the same place, and `_LOCAL`."""
     root = memory.home.root
     unknown = [name for name in _files(root) if not re.fullmatch(f"(?:{_READ}|{_LOCAL}){_COMPANION}", name)]
     assert not unknown, f"say whether these files are synchronised: {unknown}"
@@ -27,14 +27,14 @@ def home_contents(memory: Memory) -> dict[str, Any]:
         "sessions": _sessions(memory),
         "items": _items(memory),
         "entries": {
-            target: [entry.text for entry in memory.curated.view(target).entries]
+            target: sorted(entry.text for entry in memory.curated.view(target).entries)
             for target in sorted(memory.curated.storage.targets())
         },
-        "facts of entries": [
-            each.history | {"text": each.entry.text, "until": each.until}
-            for target in sorted(memory.curated.storage.targets())
+        "facts of entries": {
+            (target, each.entry.text): each.history | {"until": each.until}
+            for target in memory.curated.storage.targets()
             for each in memory.curated.facts(target)
-        ],
+        },
         "proposals": memory.curated.proposals.read_texts(),
         "skills": _skills(root / "skills"),
         "facts": _facts(root),
@@ -53,10 +53,10 @@ def _sessions(memory: Memory) -> dict[str, Any]:
         row = db.get_session(session_id)
         counts = {name: row[name] for name in ("message_count", "own_message_count", "conversation_id", "successor_id")}
         costs = {name: None if row[name] is None else round(row[name], 9) for name in _COSTS}
-        messages = [
+        messages = sorted(
             (fields["timestamp"], fields["role"], str(_without_ids(fields)), flags[:2])
             for _, fields, _, flags in db.synced_rows.read_messages(session_id)
-        ]
+        )
         found[session_id] = {**head, **fields, **counts, **costs, "messages": messages}
     return found
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import memoranda
 from memoranda.api.memory import Memory
+from memoranda.upkeep.sync.bundle_files import SUFFIX, SharedFolder
 from memoranda.upkeep.sync.conflicts import Choice, list_conflicts, resolve_conflict
 from memoranda.upkeep.sync.run import SyncReport
 from memoranda.upkeep.sync.synchroniser import synchronise
@@ -47,6 +48,18 @@ class Machine:
 
     def close(self) -> None:
         self.memory.close()
+
+
+def bundles(folder: Path) -> list[Path]:
+    """The bundles of all machines."""
+    return sorted(folder.glob(f"*{SUFFIX}"))
+
+
+def sent_records(folder: Path) -> list[dict[str, Any]]:
+    """All records in the plain bundles of a folder."""
+    shared = SharedFolder(folder)
+    heads = [shared.head(machine) for machine in shared.machines()]
+    return [record for head in heads for part in shared.parts(head, head.end) for record in shared.read(head, part)]
 
 
 def sync_all(machines: list[Machine], rounds: int = 3) -> None:

@@ -86,7 +86,7 @@ def test_the_owner_writes_again_what_the_folder_has_lost(
     sync_all(three, 2)
     assert a.contents() == b.contents() == c.contents()
     assert set(c.contents()["sessions"]) == {"s0", "s1", "s2", "new"}
-    assert a.sync().notes == [] and a.report.bundles_written == 0
+    assert a.sync().notes == [] and a.report.parts_written == 0
 
 
 @pytest.mark.slow

@@ -174,7 +174,7 @@ def test_the_last_day_of_an_entry_travels(pair: list[Machine]) -> None:
         machine.memory.curated.apply("memory", [Add("The office is closed.", until=until)], PERSON)
         sync_all(pair, 2)
         assert (_last_days(a), _last_days(b)) == ([expected], [expected])
-        assert a.sync().bundles_written == b.sync().bundles_written == 0
+        assert a.sync().parts_written == b.sync().bundles_written == 0
 
 
 def test_untrusted_sources_of_an_entry_travel(pair: list[Machine]) -> None:

@@ -1,5 +1,6 @@
 """`memoranda sync`: keeps the homes of several machines the same through a folder that they share."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -17,8 +18,8 @@ from memoranda.cli.terminal_text import ProgressLine, bold, terminal_line
 from memoranda.cli.upkeep.backup import passphrase_file_option, read_passphrase
 from memoranda.memory.curated.settings import file_name
 from memoranda.upkeep.backup.encryption import load_library
-from memoranda.upkeep.sync.bundle_files import KEY
-from memoranda.upkeep.sync.conflicts import Choice, Conflict, list_conflicts, resolve_conflict
+from memoranda.upkeep.sync.bundle_files import SUFFIX
+from memoranda.upkeep.sync.conflicts import Choice, Conflict, list_conflicts, read_log, resolve_conflict
 from memoranda.upkeep.sync.run import SyncReport
 from memoranda.upkeep.sync.synchroniser import synchronise
 
@@ -27,6 +28,7 @@ Examples:
   memoranda sync --encrypt ~/Dropbox/memoranda
   memoranda sync --passphrase-file ~/.sync-passphrase ~/Dropbox/memoranda
   memoranda sync --plain /media/usb/memoranda
+  memoranda sync --log
   memoranda sync conflicts
   memoranda sync resolve 1 --keep theirs
 """
@@ -40,10 +42,12 @@ _NO_PASSPHRASE = (
 
 
 class _SyncGroup(click.Group):
-    """A group whose first argument is a subcommand, or else the folder of `run`."""
+    """A group whose first argument is a subcommand, --log, or else the folder of `run`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args and not {*self.commands, *ctx.help_option_names} & set(args):
+        if args[:1] == ["--log"]:
+            args = ["log", *args[1:]]
+        elif args and not {*self.commands, *ctx.help_option_names} & set(args):
             args = ["run", *args]
         return super().parse_args(ctx, args)
 
@@ -65,7 +69,7 @@ def command() -> None:
 @passphrase_file_option
 @click.option("--plain", is_flag=True, help="Use no passphrase: everyone who can write to DIR is trusted like you.")
 @click.option("--dry-run", is_flag=True, help="Count what would be sent and received; change nothing.")
-@click.option("--rewrite", is_flag=True, help="Send everything again that no other machine's bundle in DIR contains.")
+@click.option("--rewrite", is_flag=True, help="Send everything again, also what came from other machines.")
 @common_options
 def run(
     invocation: Invocation,
@@ -84,7 +88,7 @@ def run(
     if encrypt or passphrase_file:
         load_library()
         # A wrong one is refused where there is a key already; where there is none, a mistake would go unnoticed.
-        is_first = not any(directory.expanduser().glob(f"*/{KEY}"))
+        is_first = not any(directory.expanduser().glob(f"*{SUFFIX}"))
         passphrase = read_passphrase(invocation, passphrase_file, confirm=is_first)
     with (
         # A home that does not exist yet is not created by looking.
@@ -106,8 +110,22 @@ def run(
 
 @command.command()
 @common_options
+def log(invocation: Invocation) -> None:
+    """Show what was changed on two machines and replaced by the later change; 'memoranda sync --log' is the same."""
+    refuse_on_server(invocation, SYNC)
+    with _opened(invocation) as memory:
+        data = read_log(memory.home.root)
+    lines = [
+        terminal_line(f"{row['at'][:16]}  {row['kind']} {row['name']}: {_lost(row['lost'])}  ({row['machine']})")
+        for row in data
+    ]
+    invocation.respond("\n".join(lines) or "No synchronisation has replaced anything.", data)
+
+
+@command.command()
+@common_options
 def conflicts(invocation: Invocation) -> None:
-    """List the entries that two machines have changed differently; each machine keeps its own text until you decide."""
+    """List the entries that two machines have changed differently; the later text stays, unless you decide otherwise."""
     refuse_on_server(invocation, SYNC)
     with _opened(invocation) as memory:
         found = list_conflicts(memory.home.root, memory.sessions, memory.curated)
@@ -152,6 +170,8 @@ def _respond(invocation: Invocation, done: SyncReport) -> None:
     lines += [f"Overdue: {text}" for text in done.overdue]
     lines += [f"Not used: {text}" for text in done.refused]
     lines += done.notes
+    if done.replaced:
+        lines.append(f"{done.replaced} {_times(done.replaced)} changed on two machines: see 'memoranda sync --log'.")
     if done.conflicts:
         word = "entry was" if done.conflicts == 1 else "entries were"
         lines.append(f"{done.conflicts} {word} changed differently on two machines: see 'memoranda sync conflicts'.")
@@ -160,6 +180,17 @@ def _respond(invocation: Invocation, done: SyncReport) -> None:
     if done.refused or done.overdue:
         invocation.fail(text, data)
     invocation.respond(text, {"success": True} | data)
+
+
+def _times(number: int) -> str:
+    return "thing was" if number == 1 else "things were"
+
+
+def _lost(lost: Any) -> str:
+    """Return what was replaced in one line: the texts of people, and of other things each field."""
+    if not isinstance(lost, dict):
+        return "it had been removed" if lost is None else str(lost)
+    return ", ".join(f"{name} {json.dumps(value, ensure_ascii=False)}" for name, value in lost.items())
 
 
 def _counts(counts: dict[str, int]) -> str:

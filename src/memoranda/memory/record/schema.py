@@ -100,7 +100,7 @@ ITEM_INDEXES = (
 
 
 # Increased whenever a table, column, index, trigger or migration is added.
-VERSION = 1
+VERSION = 2
 
 _COUNT = "DEFAULT 0"
 _MAX_TIMESTAMP = 2**62
@@ -261,31 +261,30 @@ NOTIFICATIONS = Table(
     ),
 )
 
-_RUN = Column("run", "integer", "NOT NULL", "The synchronisation that noticed or received its last change.")
-_BUNDLE = Column("bundle", "text", "NOT NULL DEFAULT ''", "The bundle that it came from; empty if it was changed here.")
+_STAMP = Column("version", "text", "NOT NULL DEFAULT ''", "The stamp of its last change; empty: as it was recorded.")
+_RUN = Column("run", "integer", "NOT NULL DEFAULT 0", "The synchronisation that noticed or received its last change.")
 
-SESSION_KEYS = Table(
-    "session_keys",
-    "The names of sessions that all synchronised machines share.",
+SYNCED_ROWS = Table(
+    "synced_rows",
+    "One row per thing that synchronised machines share, also of removed ones, beside messages and items.",
     (
-        Column("key", "text", "PRIMARY KEY", "Its first id, and when it started."),
-        Column("session_id", "text", "NOT NULL", "Its id here; empty if it was deleted."),
+        Column("name", "text", "PRIMARY KEY", "Its kind, a colon, and its name that all machines share."),
+        Column("stamp", "text", "NOT NULL", "When and where it was last changed; the later stamp wins."),
+        Column("base", "text", "NOT NULL", "The stamp of what this change replaced where it was made."),
+        Column("digest", "text", "NOT NULL", "A digest of its content; empty if it was removed."),
         _RUN,
-        _BUNDLE,
     ),
 )
 
-SESSION_VERSIONS = Table(
-    "session_versions",
-    "One row per synchronised session: the version of each field.",
+SYNCED_SESSIONS = Table(
+    "synced_sessions",
+    "The names of sessions that all synchronised machines share.",
     (
-        Column("session_id", "text", "PRIMARY KEY", "Its id here."),
-        Column("fields", "text", "NOT NULL", "For each field its version, digest, run and bundle, as JSON."),
-        Column("fingerprint", "text", "NOT NULL", "Of the row when it was last read; another one means changes."),
-        _RUN,
-        Column("parent", "text", "NOT NULL", "The key of the session that it comes from, or empty."),
-        Column("relation", "text", "NOT NULL", "How it was related to it where it began."),
-        Column("counters", "text", "NOT NULL", "What each machine has counted, as JSON, or empty."),
+        Column("key", "text", "PRIMARY KEY", "Its first id, and when it started or its first imported message."),
+        Column("session_id", "text", "NOT NULL", "Its id here; empty if it was deleted."),
+        Column("fingerprint", "text", "NOT NULL DEFAULT ''", "Of the row when it was last read."),
+        Column("parent", "text", "NOT NULL DEFAULT ''", "The key of the session that it comes from, or empty."),
+        Column("relation", "text", "NOT NULL DEFAULT ''", "How it was related to it where it began."),
     ),
 )
 
@@ -297,23 +296,12 @@ MESSAGE_VERSIONS = Table(
         Column("session_id", "text", "NOT NULL", "Its session here."),
         Column("gid", "text", "NOT NULL", "Its id that all machines share: external id, or machine and id there."),
         Column("message_id", "integer", "NOT NULL", "Its id here, also after it was deleted; 0 if it never was here."),
-        Column("changed", "integer", "NOT NULL DEFAULT 0", "1: it was changed or deleted, and has no new version yet."),
-        Column("version", "text", "NOT NULL DEFAULT ''", "Time and machine of its last change; empty: as recorded."),
-        Column("replaced", "text", "NOT NULL DEFAULT '[]'", "The versions that it replaced, as a JSON list."),
-        Column("run", "integer", "NOT NULL DEFAULT 0", _RUN.meaning),
-        _BUNDLE,
-        Column("place", "text", "NOT NULL DEFAULT ''", "The gid before it where it was added, and its time; or empty."),
+        Column("changed", "integer", "NOT NULL DEFAULT 0", "1: it was changed or deleted, and has no new stamp yet."),
+        _STAMP,
+        _RUN,
     ),
 )
 
-SYNC_RUNS = Table(
-    "sync_runs",
-    "How far each synchronisation has read, so that a bundle says which messages it contains.",
-    (
-        Column("run", "integer", "PRIMARY KEY", "Its number."),
-        Column("last_message", "integer", "NOT NULL", "The last message that was recorded before it."),
-    ),
-)
 ITEM_VERSIONS = Table(
     "item_versions",
     "One row per synchronised item, also of removed ones; which value is the latest is in its history.",
@@ -323,10 +311,10 @@ ITEM_VERSIONS = Table(
         Column("gone", "integer", "NOT NULL DEFAULT 0", "1: it was removed with its history."),
         Column("changed", "integer", "NOT NULL DEFAULT 0", "1: it was written, forgotten or removed since the run."),
         _RUN,
-        _BUNDLE,
+        Column("machine", "text", "NOT NULL DEFAULT ''", "Where it came from; empty if it was changed here."),
     ),
 )
-VERSION_TABLES = (SESSION_KEYS, SESSION_VERSIONS, MESSAGE_VERSIONS, SYNC_RUNS, ITEM_VERSIONS)
+VERSION_TABLES = (SYNCED_ROWS, SYNCED_SESSIONS, MESSAGE_VERSIONS, ITEM_VERSIONS)
 
 SYNC_POSITION = "sync_position"
 """The key in `state_meta` of the last message that was read for other machines; not null if changes are noted."""
@@ -339,8 +327,8 @@ _VERSION_INDEXES = (
     "CREATE INDEX IF NOT EXISTS idx_message_versions_gid ON message_versions(gid)",
     "CREATE INDEX IF NOT EXISTS idx_message_versions_run ON message_versions(run)",
     "CREATE INDEX IF NOT EXISTS idx_message_versions_changed ON message_versions(session_id) WHERE changed = 1",
-    "CREATE INDEX IF NOT EXISTS idx_session_keys ON session_keys(session_id)",
-    "CREATE INDEX IF NOT EXISTS idx_session_versions_parent ON session_versions(parent) WHERE parent <> ''",
+    "CREATE INDEX IF NOT EXISTS idx_synced_sessions ON synced_sessions(session_id)",
+    "CREATE INDEX IF NOT EXISTS idx_synced_sessions_parent ON synced_sessions(parent) WHERE parent <> ''",
 )
 _META = "(SELECT value FROM state_meta WHERE key = '{}')"
 _POSITION = f"CAST({_META.format(SYNC_POSITION)} AS INTEGER)"
@@ -364,6 +352,15 @@ def hour_of(timestamp: Any) -> int | None:
 
 def _name_store(connection: Connection) -> None:
     add_meta(connection, "store_id", os.urandom(8).hex())
+
+
+def _drop_first_sync(connection: Connection) -> None:
+    """Drop what the first form of synchronisation knew, so that the next run begins as in a home that never had one."""
+    for table in ("session_keys", "session_versions", "sync_runs"):
+        connection.execute(f"DROP TABLE IF EXISTS {table}")
+    for kept in (MESSAGE_VERSIONS, ITEM_VERSIONS):
+        connection.execute(f"DELETE FROM {kept.name}")
+    connection.execute("DELETE FROM state_meta WHERE key LIKE 'sync_%'")
 
 
 _SEARCHED_COLUMNS = ("role", "content", "content_format", "tool_name", "tool_calls")
@@ -528,7 +525,10 @@ SCHEMA = Schema(
         NOTIFICATIONS,
         *VERSION_TABLES,
     ),
-    migrations=(Migration("name-of-the-store", _name_store),),
+    migrations=(
+        Migration("name-of-the-store", _name_store),
+        Migration("one-bundle-for-each-machine", _drop_first_sync),
+    ),
     indexes=(
         "CREATE INDEX IF NOT EXISTS idx_sessions_source ON sessions(source)",
         "CREATE INDEX IF NOT EXISTS idx_sessions_parent ON sessions(parent_session_id)",

@@ -24,6 +24,7 @@ from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.text_matcher import TextMatcher
 from memoranda.upkeep.forgetting.home_files import HomeFiles
 from memoranda.upkeep.forgetting.scope import ForgetScope
+from memoranda.upkeep.sync_state import SyncState
 
 _OVERWRITE_TIMEOUT = 1.0
 # What is read again byte by byte: long lines, which hardly occur by chance.
@@ -81,6 +82,8 @@ def delete_sessions(
             result.problems.append(f"Deliveries of the sessions still wait for an external memory: {error}")
     with closing(state_of_store(home, db)) as state:
         state.forget_content(ids)
+    with closing(SyncState(home)) as replaced:
+        replaced.drop_log(ids)
     _remove_waiting_turns(db, home, ids)
     _forget_recalls(db, home, ids)
     if passages and db.scope.user is None:

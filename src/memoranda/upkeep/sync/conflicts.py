@@ -1,30 +1,24 @@
-"""Conflicts in curated memory: what two machines changed differently, and what a person decides."""
+"""What two machines changed without knowledge of each other: the log of it, and what a person decides about entries."""
 
 import json
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from memoranda.errors import SyncError
 from memoranda.home.session_db import SessionDB
 from memoranda.memory.curated.operations import MemoryReceipt, MemoryRefusal
 from memoranda.memory.curated.settings import Target, file_name
 from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.record.transfer.row_versions import Row
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.origin import PERSON
-from memoranda.upkeep.sync.entries import (
-    apply_text,
-    collect_entries,
-    current_entries,
-    entries_of,
-    entry_digest,
-    set_entry,
-)
+from memoranda.upkeep.sync.entries import Entries, apply_text, entry_digest, text_here
 from memoranda.upkeep.sync.run import Run
-from memoranda.upkeep.sync.synchroniser import LOCK_NAME
-from memoranda.upkeep.sync_state import SyncState, Thing
-from memoranda.upkeep.sync_versions import Version, first_version
+from memoranda.upkeep.sync.synchroniser import LOCK_NAME, collect
+from memoranda.upkeep.sync_state import Replaced, SyncState
 
 Choice = Literal["mine", "theirs", "both"]
 _LOCK_TIMEOUT = 10.0
@@ -32,7 +26,7 @@ _LOCK_TIMEOUT = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """An entry with its text here and on another machine; None where it was removed, or could not be added."""
+    """An entry with its text here and the other one; None where it was removed, or could not be added."""
 
     number: int
     target: Target
@@ -41,12 +35,23 @@ class Conflict:
     machine: str
 
 
+def read_log(root: Path) -> list[dict[str, Any]]:
+    """Return what synchronisations have replaced, the oldest first."""
+    with closing(SyncState(root)) as state:
+        rows = state.read().log() if state.exists() else []
+    return [
+        {"number": row.number, "kind": row.kind, "name": row.name, "lost": json.loads(row.lost), "machine": row.machine,
+         "at": row.at}
+        for row in rows
+    ]  # fmt: skip
+
+
 def list_conflicts(root: Path, db: SessionDB, memory: MemoryStore) -> list[Conflict]:
-    """What waits for a person."""
+    """Return the entries of which a person may decide."""
     with closing(SyncState(root)) as state:
         if not state.exists():
             return []
-        return [conflict for conflict, _, _ in _read(Run(root, db, memory, state, lambda _: None))]
+        return [conflict for conflict, _ in _read(Run(root, db, memory, state, lambda _: None))]
 
 
 def resolve_conflict(
@@ -58,54 +63,46 @@ def resolve_conflict(
     """
     with FileLock(root / LOCK_NAME, _LOCK_TIMEOUT), closing(SyncState(root)) as state:
         run = Run(root, db, memory, state, lambda _: None)
+        run.start()
+        # The entry may have changed since the last run.
+        collect(run)
         outcome = _resolve(run, number, choice)
         run.commit()
     return outcome
 
 
 def _resolve(run: Run, number: int, choice: Choice) -> MemoryReceipt | MemoryRefusal | None:
-    run.start()
-    # The entry may have changed since the last run.
-    collect_entries(run)
     found = next((each for each in _read(run) if each[0].number == number), None)
     if found is None:
         raise SyncError(f"There is no conflict {number}. 'memoranda sync conflicts' lists them.")
-    conflict, uid, theirs = found
-    known = entries_of(run.tables, conflict.target).get(uid)
-    ours = known.version if known is not None else first_version("")
-    wanted = (
-        conflict.mine
-        if choice == "mine"
-        else conflict.theirs
-        if choice == "theirs"
-        else conflict.mine or conflict.theirs
-    )
+    conflict, replaced = found
+    mine, theirs = conflict.mine, conflict.theirs
+    wanted = mine if choice == "mine" else theirs if choice == "theirs" else mine or theirs
     outcome: MemoryReceipt | MemoryRefusal | None = None
-    if wanted != conflict.mine:
+    if wanted != mine:
         done = f"Took over the entry of {conflict.machine} in {file_name(conflict.target)}."
-        outcome = apply_text(run, conflict.target, conflict.mine, wanted, PERSON, done)
-    elif choice == "both" and conflict.theirs is not None and conflict.theirs != conflict.mine:
+        outcome = apply_text(run.memory, conflict.target, (mine, wanted), PERSON, done, {})
+    elif choice == "both" and theirs is not None:
         done = f"Added the entry of {conflict.machine} to {file_name(conflict.target)}."
-        outcome = apply_text(run, conflict.target, None, conflict.theirs, PERSON, done)
+        outcome = apply_text(run.memory, conflict.target, (None, theirs), PERSON, done, {})
     if isinstance(outcome, MemoryRefusal):
         return outcome
+    before = run.row(Entries.name, replaced.name)
+    known = max(before.stamp if before else "", replaced.stamp)
     digest = "" if wanted is None else entry_digest(wanted)
-    replaced = ours.replaced | theirs.replaced | {ours.name, theirs.name}
-    version = Version(run.clock.name(), digest, replaced)
-    set_entry(run.tables, conflict.target, uid, Thing(version, run.number))
-    run.tables.drop_conflict(conflict.target, uid)
+    row = run.changed_row(Row(known, "", "", 0), digest)
+    run.set_row(Entries.name, replaced.name, row)
+    run.tables.decide(replaced.name, row.stamp)
     # An entry that was added beside it is a new one, and must not take the place of another.
-    collect_entries(run)
+    collect(run)
     return outcome
 
 
-def _read(run: Run) -> list[tuple[Conflict, str, Version]]:
-    found = []
-    for row in run.tables.conflicts():
-        known = entries_of(run.tables, row.target).get(row.uid)
-        texts = {entry_digest(text): text for text in current_entries(run.memory, row.target)}
-        mine = texts.get(known.version.digest) if known is not None else None
-        digest = "" if row.theirs is None else entry_digest(row.theirs)
-        conflict = Conflict(row.number, row.target, mine, row.theirs, row.machine)
-        found.append((conflict, row.uid, Version(row.version, digest, frozenset(json.loads(row.replaced)))))
-    return found
+def _read(run: Run) -> Iterator[tuple[Conflict, Replaced]]:
+    for row in run.tables.log():
+        if row.undecided:
+            mine, lost = text_here(run, row.name), json.loads(row.lost)
+            theirs = None if lost is None else lost.get("text")
+            if mine != theirs:
+                target = row.name.rpartition(" ")[0]
+                yield Conflict(row.number, target, mine, theirs, row.machine), row

@@ -33,6 +33,25 @@ def removed_matcher(old: str, new: str) -> TextMatcher | None:
     return None
 
 
+def hides(old: Any, new: Any) -> bool:
+    """Return whether a text is another one with marks in place of some of it, so that it shows nothing more."""
+    if not isinstance(old, str) or not isinstance(new, str) or MARK not in new or old == new:
+        return False
+    first, *middle, last = new.split(MARK)
+    if len(first) + len(last) >= len(old) or not old.startswith(first) or not old.endswith(last):
+        return False
+    at, end = len(first), len(old) - len(last)
+    for piece in middle:
+        # Something stands before each piece in place of the mark.
+        at = old.find(piece, at + 1, end) + len(piece) if old.find(piece, at + 1, end) >= 0 else end
+    return at < end
+
+
+def has_forgotten(old: Any, new: Any) -> bool:
+    """Return whether a JSON value has marks in place of texts of another one."""
+    return any(hides(*texts) for texts in _texts(old, new))
+
+
 def note_removed_texts(run: Run, pairs: Iterable[tuple[Any, Any]]) -> None:
     """Make durable what is to be forgotten here, from values before and after; called before they are replaced."""
     texts = [pair for old, new in pairs for pair in _texts(old, new)]
@@ -66,7 +85,8 @@ def forget_here(run: Run) -> bool:
     run.reload()
     run.tables.drop_forgets()
     run.report.count(run.report.received, "forgotten texts", len(noted))
-    run.must_rewrite = run.has_forgotten = True
+    run.must_rewrite()
+    run.has_forgotten = True
     return True
 
 
@@ -74,8 +94,7 @@ def take_note(run: Run) -> None:
     """Write the bundles again if something was forgotten here since the last run, whatever it was."""
     note: Path = run.root / SYNC_NOTE
     if note.exists():
-        run.must_rewrite = True
-        run.commit()
+        run.must_rewrite()
         note.unlink(missing_ok=True)
 
 

@@ -1,24 +1,19 @@
 """Checks the records of a bundle before any of them is used: a bundle is a file that anyone may have written."""
 
-import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from memoranda.errors import SessionError, SyncError
-from memoranda.memory.curated.settings import is_target
 from memoranda.memory.record.message_rows import encode
-from memoranda.memory.record.session_list import COSTS
 from memoranda.memory.record.sessions import check_new
 from memoranda.memory.record.transfer.synced_rows import FIELDS, NEW_FLAGS
 from memoranda.support.canonical_text import unstorable_character
-from memoranda.upkeep.sync.session_changes import COUNTED, read_state
+from memoranda.upkeep.sync.session_changes import LABEL, LABEL_FIELDS, SESSION, read_state
+from memoranda.upkeep.sync.stamps import check_stamp, is_number
 from memoranda.upkeep.sync.things import CHECKS
-from memoranda.upkeep.sync_versions import is_ahead, is_number
 
 Record = dict[str, Any]
 _MAX_NAME_CHARS = 1_000
-_MAX_VERSIONS = 10_000
-_MAX_SOURCES = 100
 
 
 def check_records(records: Iterable[Record], path: object) -> list[Record]:
@@ -38,30 +33,20 @@ def _reason(error: Exception) -> str:
 
 
 def _check_session(record: Record) -> None:
-    keys, head, fields = record["keys"], record["head"], record["fields"]
-    _require(isinstance(keys, list) and 0 < len(keys) < 100 and all(map(_is_name, keys)), "keys")
+    head, rows = record["head"], record["rows"]
+    _require(_is_name(record["key"]), "key")
     check_new(head["id"], head["source"], None)
     _require(_is_name(head["id"]) and _is_name(head["source"]), "id or source")
     _require(is_number(head["started_at"]), "started_at")
     _require(head["parent"] is None or _is_name(head["parent"]), "parent")
     _require(head["relation"] is None or _is_name(head["relation"]), "relation")
-    for name, (version, value) in fields.items():
-        _require(name in FIELDS, f"field {str(name)[:60]!r}")
-        _check_versions([version] if version else [])
-        _require(_is_field(name, value), f"value of {name}")
-    if "counters" in record:
-        _check_counters(record["counters"])
-
-
-def _check_counters(parts: Any) -> None:
-    _require(set(parts) == {"base", "by"} and len(parts["by"]) < _MAX_VERSIONS, "counters")
-    _require(
-        all(map(_is_name, parts["by"])) and all(isinstance(number, int) for number, _ in parts["by"].values()), "by"
-    )
-    for values in (parts["base"], *(values for _, values in parts["by"].values())):
-        for name, value in values.items():
-            _require(name in COUNTED and value is not None and _is_field(name, value), "counters")
-            _require(not isinstance(value, str) and (name in COSTS or isinstance(value, int)), "counters")
+    _require(set(rows) <= {SESSION, LABEL}, "rows")
+    for kind, (stamp, base, fields) in rows.items():
+        _check_stamps(stamp, base)
+        expected = set(LABEL_FIELDS) if kind == LABEL else set(FIELDS) - set(LABEL_FIELDS)
+        _require(set(fields) == expected, "fields")
+        for name, value in fields.items():
+            _require(_is_field(name, value), f"value of {name}")
 
 
 def _is_field(name: str, value: Any) -> bool:
@@ -79,11 +64,8 @@ def _is_field(name: str, value: Any) -> bool:
 def _check_message(record: Record) -> None:
     _require(_is_name(record["key"]) and _is_name(record["gid"]), "key or gid")
     if "v" in record:
-        _check_versions([record["v"], *record["was"]])
-    _require(record["after"] == "" or _is_name(record["after"]), "after")
+        check_stamp(record["v"])
     state = read_state(record)
-    if state is None or "at" in record:
-        _require(is_number(record["at"]), "at")
     if state is None:
         return
     fields, copied, flags = state
@@ -99,6 +81,7 @@ def _check_message(record: Record) -> None:
 
 def _check_deleted(record: Record) -> None:
     _require(_is_name(record["key"]), "key")
+    _check_stamps(record["v"], record["base"])
 
 
 def _check_item(record: Record) -> None:
@@ -113,23 +96,18 @@ def _check_item(record: Record) -> None:
     _require(all(is_number(version["updated_at"]) for version in item["versions"]), "versions")
 
 
-def _check_entry(record: Record) -> None:
-    _require(is_target(record["target"]) and _is_name(record["uid"]), "target or uid")
-    _check_versions([record["v"], *record["was"]])
-    text, sources = record["text"], record.get("sources", [])
-    _require(isinstance(sources, list) and len(sources) < _MAX_SOURCES and all(map(_is_name, sources)), "sources")
-    _require(text is None or (isinstance(text, str) and bool(text) and unstorable_character(text) is None), "text")
-
-
 def _check_thing(record: Record) -> None:
     _require(_is_name(record["name"]), "name")
-    _check_versions([record["v"], *record["was"]])
+    _check_stamps(record["v"], record["base"])
     CHECKS[record["kind"]](record["name"], record["state"])
 
 
-def _check_versions(names: list[Any]) -> None:
-    _require(len(names) < _MAX_VERSIONS and all(map(_is_name, names)), "versions")
-    _require(not is_ahead(names, time.time()), "a version from the future; is the clock of a machine wrong?")
+def _check_stamps(stamp: Any, base: Any) -> None:
+    check_stamp(stamp)
+    if base:
+        check_stamp(base)
+    else:
+        _require(base == "", "base")
 
 
 def _is_name(value: Any) -> bool:
@@ -146,6 +124,5 @@ _CHECKS: Mapping[str, Any] = {
     "message": _check_message,
     "deleted": _check_deleted,
     "item": _check_item,
-    "entry": _check_entry,
     "thing": _check_thing,
 }

@@ -1,32 +1,27 @@
-"""Things with a name and a JSON state, merged in the same way: files of skills, proposals, facts, orders.
+"""Things with a name and a JSON state, merged in the same way: entries, files of skills, proposals, facts.
 
-A kind of thing says how its states are read, written and checked, and what results from two states that were made
-without knowledge of each other. Everything else is the same for all of them.
+A kind of thing says how its states are read, written and checked. Everything else is the same for all of them: the
+later change wins, a removal wins over what was changed without knowledge of it, and what was replaced is in the log.
 
 Facts of the Holographic provider are named by the digest of their text. They travel whether or not the provider is
 switched on here: who switches it on later has them. How often a fact was returned is each machine's own; the store
 makes vectors and links from the text.
 
-Proposals travel, so that what awaits approval on one machine can be decided on any other. A decision wins over a
-proposal that still waits: what was approved is an entry by now, and travels as one.
+Proposals travel, so that what awaits approval on one machine can be decided on any other. What was approved is an entry
+by now, and travels as one.
 
 A skill is its text files, by their paths below the directory of skills. A received text is written as a person who
 copies the file would: through the journal, so that it can be undone. What looks like an attack is withheld when the
 skill is read, as in every file that was not written by an agent here.
-
-An order has, for each target of curated memory, the ids of its entries. Of two orders, the later one comes first, and
-what only the other one has is added at its end.
-
-The facts of an entry are a thing of their own, because they change without the text.
 """
 
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from memoranda.errors import StorageError
 from memoranda.external.holographic.fact_store import CATEGORIES, MAX_CONTENT_CHARS, FactStore, content_key
@@ -39,129 +34,97 @@ from memoranda.external.holographic.user_facts import (
     stored_facts,
 )
 from memoranda.memory.curated.approval_queue import ApprovalQueue
-from memoranda.memory.curated.facts import NEVER, parse_until
-from memoranda.memory.curated.operations import EntryEdit, EntryPlan, MemoryRefusal, apply_edit
-from memoranda.memory.curated.settings import Target, file_name, is_target
-from memoranda.memory.curated.writer import WriteRequest
+from memoranda.memory.record.transfer.row_versions import Row
 from memoranda.memory.skills.settings import SkillSettings
 from memoranda.memory.skills.skill_text import file_problem, name_problem
 from memoranda.memory.skills.store import list_skill_files
 from memoranda.memory.skills.write_result import SkillRefusal
 from memoranda.memory.skills.writer import SkillMoveRequest, SkillTextRequest, SkillWriter, read_skill_file
 from memoranda.support.canonical_text import unstorable_character
-from memoranda.support.origin import Origin
 from memoranda.support.text_file import TextFile
 from memoranda.support.text_matcher import MARK
-from memoranda.upkeep.sync.entries import (
-    ENTRY_FACTS,
-    current_entries,
-    entries_of,
-    entry_digest,
-    facts_key,
-    order_of,
-    set_order,
-    targets_of,
-)
+from memoranda.upkeep.sync.entries import Entries, FactsOfEntries, note_journal, sync_origin
+from memoranda.upkeep.sync.kind import Kind, State, merge_state
 from memoranda.upkeep.sync.run import Run
-from memoranda.upkeep.sync_state import Thing
-from memoranda.upkeep.sync_versions import Version, digest_of, first_version, is_number
-
-Record = dict[str, Any]
-State = Any
-"""The state of a thing as JSON; None if it was removed."""
-
-
-class Kind(Protocol):
-    """One kind of thing."""
-
-    name: str
-    noun: str
-    """How reports count them; empty if they do not."""
-
-    def read(self, run: Run) -> dict[str, State]:
-        """The states of all things of this home, by name."""
-
-    def write(self, run: Run, name: str, state: State) -> str:
-        """Give a thing a state; returns why that is not possible, or an empty text."""
-
-    def combine(self, earlier: State, later: State) -> State:
-        """The state that results from two that were made without knowledge of each other."""
-
-    def digest(self, state: State) -> str:
-        """A digest of what all machines agree on."""
-        return digest_of(state)
-
-    @staticmethod
-    def check(name: str, state: State) -> None:
-        """Raise ValueError if a received state cannot be used."""
+from memoranda.upkeep.sync.session_changes import Record, Since
+from memoranda.upkeep.sync.stamps import digest_of, is_number
 
 
 def collect_things(run: Run) -> None:
-    """Give a version to everything that was added, changed or removed since the last run."""
-    for kind in _KINDS:
-        known = run.tables.things(kind.name)
-        states = kind.read(run)
+    """Give a stamp to everything that was added, changed or removed since the last run."""
+    for kind in KINDS:
+        known, states = run.known(kind.name), kind.read(run)
         for name, state in states.items():
             digest, before = kind.digest(state), known.get(name)
-            if before is None:
-                run.tables.set_thing(kind.name, name, Thing(first_version(digest), run.number))
-            elif before.version.digest != digest:
-                run.must_rewrite |= MARK in str(state)
-                run.tables.set_thing(kind.name, name, run.next_thing(before, digest))
+            if before is None and run.number == 1:
+                run.set_row(kind.name, name, run.first_row(digest))
+            elif before is None or before.digest != digest:
+                if MARK in str(state):
+                    run.must_rewrite()
+                run.set_row(kind.name, name, kind.changed(run, before, state))
         for name, before in known.items():
-            if before.version.digest and name not in states:
-                run.tables.set_thing(kind.name, name, run.next_thing(before, ""))
+            if before.digest and name not in states:
+                if kind.was_forgotten(run, before):
+                    run.must_rewrite()
+                run.set_row(kind.name, name, run.changed_row(before, ""))
+    note_journal(run)
 
 
-def thing_records(run: Run, after: int, bundles: frozenset[str]) -> Iterator[Record]:
-    for kind in _KINDS:
-        changed = run.tables.changed(kind.name, after, bundles)
-        states = kind.read(run) if changed else {}
-        for name, thing in changed.items():
-            version, state = thing.version, states.get(name)
-            if ("" if state is None else kind.digest(state)) == version.digest:
-                yield {
-                    "t": "thing", "kind": kind.name, "name": name, "v": version.name, "was": sorted(version.replaced),
-                    "state": state, "forgotten": run.must_rewrite and state is None,
-                }  # fmt: skip
+def thing_records(run: Run, since: Since) -> Iterator[Record]:
+    """Yield the records of the things that a bundle does not have yet."""
+    for kind in KINDS:
+        known = run.known(kind.name)
+        unsent = {
+            name: row for name, row in known.items() if row.run > since.run and run.sends(row.stamp, since.others)
+        }
+        states = kind.read(run) if unsent else {}
+        for name, row in unsent.items():
+            state = states.get(name)
+            if ("" if state is None else kind.digest(state)) == row.digest:
+                record = {
+                    "t": "thing",
+                    "kind": kind.name,
+                    "name": name,
+                    "v": row.stamp,
+                    "base": row.base,
+                    "state": state,
+                }
+                yield record | {"forgotten": state is None and kind.was_forgotten(run, row)}
 
 
 def merge_things(run: Run, records: Iterable[Record]) -> None:
-    """Apply the things of one bundle."""
+    """Apply the things of one part of a bundle."""
     listed = [record for record in records if record["t"] == "thing"]
-    for kind in _KINDS:
+    for kind in KINDS:
         chosen = [record for record in listed if record["kind"] == kind.name]
-        known = run.tables.things(kind.name) if chosen else {}
         states = kind.read(run) if chosen else {}
         for record in chosen:
             run.clock.see(record["v"])
-            ours = known.get(record["name"])
-            _merge_thing(run, kind, record, ours and ours.version, states.get(record["name"]))
+            _merge_thing(run, kind, record, states.get(record["name"]))
 
 
-def _merge_thing(run: Run, kind: Kind, record: Record, ours: Version | None, present: State) -> None:
-    name, state = record["name"], record["state"]
-    theirs = Version(record["v"], "" if state is None else kind.digest(state), frozenset(record["was"]))
-    bundle = run.bundle
-    result, version = state, theirs
-    if ours is not None and ours.follows(theirs):
+def _merge_thing(run: Run, kind: Kind, record: Record, here: State) -> None:
+    name, state, ours = record["name"], record["state"], run.row(kind.name, record["name"])
+    theirs = Row(record["v"], record["base"], "" if state is None else kind.digest(state), run.number)
+    if ours is not None and theirs.stamp == ours.stamp:
         return
-    if ours is not None and not theirs.follows(ours):
-        earlier, later = (present, state) if theirs.name > ours.name else (state, present)
-        result = kind.combine(earlier, later)
-        version = ours.merged(theirs, "" if result is None else kind.digest(result))
-        # A state that results from both must be sent, too.
-        bundle = ""
-    if version.digest != ("" if present is None else kind.digest(present)):
-        problem = kind.write(run, name, result)
+    # What its writer knew of needs no decision any more.
+    run.tables.decide(name, theirs.base)
+    wins, row = merge_state(run, kind.name, name, (ours, here), (theirs, state))
+    if wins and row.digest != ("" if here is None else kind.digest(here)):
+        forgotten = bool(record.get("forgotten"))
+        if forgotten or (state is not None and MARK in json.dumps(state)):
+            # The bundle of this machine may have what another one has forgotten.
+            run.must_rewrite()
+        problem = kind.write(run, name, state, forgotten=forgotten)
         if problem:
             run.report.refused.append(f"{kind.name} {name[:100]}: {problem}")
+            if kind.name == Entries.name:
+                run.log_replaced(kind.name, name, state, theirs.stamp, undecided=True)
             return
         if kind.noun:
             run.report.count(run.report.received, kind.noun)
-        # The bundles of this machine may have what another one has forgotten.
-        run.must_rewrite |= bool(record.get("forgotten")) or (state is not None and MARK in json.dumps(state))
-    run.tables.set_thing(kind.name, name, Thing(version, run.number, bundle))
+    run.set_row(kind.name, name, row)
 
 
 _MAX_TEXT_CHARS = 10_000
@@ -178,7 +141,7 @@ class Facts(Kind):
         with stored_facts(run.root, None) as store:
             return {} if store is None else read_facts(store)
 
-    def write(self, run: Run, name: str, state: State) -> str:
+    def write(self, run: Run, name: str, state: State, *, forgotten: bool) -> str:
         try:
             with closing(FactStore(run.root, "")) as store:
                 if state is None:
@@ -188,9 +151,6 @@ class Facts(Kind):
         except StorageError as error:
             return str(error)
         return ""
-
-    def combine(self, earlier: State, later: State) -> State:
-        return None if earlier is None or later is None else later
 
     def digest(self, state: State) -> str:
         """Without the entities: which of them a text mentions depends on those that a store knows."""
@@ -229,15 +189,10 @@ class Proposals(Kind):
     def read(self, run: Run) -> dict[str, State]:
         return run.memory.proposals.read_texts()
 
-    def write(self, run: Run, name: str, state: State) -> str:
+    def write(self, run: Run, name: str, state: State, *, forgotten: bool) -> str:
         with run.memory.exclusive():
             run.memory.proposals.write_text(name, state)
         return ""
-
-    def combine(self, earlier: State, later: State) -> State:
-        if earlier is None or later is None:
-            return None
-        return earlier if earlier["rejected"] else later
 
     @staticmethod
     def check(name: str, state: State) -> None:
@@ -271,8 +226,8 @@ class SkillFiles(Kind):
                 run.report.notes += [note] if note not in run.report.notes else []
         return found
 
-    def write(self, run: Run, name: str, state: State) -> str:
-        skill, origin = _skill_of(name), Origin(f"sync:{run.sender or run.bundle[:12]}", explicit=True)
+    def write(self, run: Run, name: str, state: State, *, forgotten: bool) -> str:
+        skill, origin = _skill_of(name), sync_origin(run)
         writer = SkillWriter(run.root / "skills", SkillSettings().lock_timeout)
         path = writer.directory / name
         if state is None:
@@ -290,10 +245,6 @@ class SkillFiles(Kind):
             mode = stat.S_IMODE(path.stat().st_mode)
             os.chmod(path, mode | stat.S_IXUSR if state["executable"] else mode & ~0o111)
         return ""
-
-    def combine(self, earlier: State, later: State) -> State:
-        """The later text; the other one stays in the journal. A text wins over a removal."""
-        return earlier if later is None else later
 
     @staticmethod
     def check(name: str, state: State) -> None:
@@ -324,138 +275,6 @@ def _is_executable(path: Path) -> bool:
     return bool(path.stat().st_mode & stat.S_IXUSR)
 
 
-_MAX_ENTRIES = 100_000
-_MAX_ID_CHARS = 100
-
-
-class EntryOrder(Kind):
-    """The order of the entries of each target; it is applied by `arrange_entries`, when all entries have arrived."""
-
-    name = "order"
-    noun = ""
-
-    def read(self, run: Run) -> dict[str, State]:
-        return {target: order for target in targets_of(run) if (order := order_of(run.tables, target))}
-
-    def write(self, run: Run, name: str, state: State) -> str:
-        set_order(run.tables, name, state or [])
-        return ""
-
-    def combine(self, earlier: State, later: State) -> State:
-        first, second = later or [], earlier or []
-        return [*first, *(uid for uid in second if uid not in set(first))]
-
-    @staticmethod
-    def check(name: str, state: State) -> None:
-        if not is_target(name) or (state is not None and not isinstance(state, list)):
-            raise ValueError("an order of entries")
-        if state is not None and (
-            len(state) > _MAX_ENTRIES or not all(isinstance(uid, str) and len(uid) <= _MAX_ID_CHARS for uid in state)
-        ):
-            raise ValueError("the ids of entries")
-
-
-def collect_order(run: Run) -> None:
-    """Note the order of the files, if it is not that of the last run, and the entries that were added since."""
-    for target in targets_of(run):
-        order, stored = _order_here(run, target), order_of(run.tables, target)
-        is_kept = _arranged(order, stored) == order
-        added = [uid for uid in order if uid not in set(stored)]
-        set_order(run.tables, target, [*stored, *added] if is_kept else order)
-
-
-class FactsOfEntries(Kind):
-    """The facts of entries, known by their texts: an entry may arrive later, or wait for a person."""
-
-    name = "entry facts"
-    noun = ""
-
-    def read(self, run: Run) -> dict[str, State]:
-        return {name: json.loads(run.tables.value(f"{ENTRY_FACTS}{name}")) for name in run.tables.names(ENTRY_FACTS)}
-
-    def write(self, run: Run, name: str, state: State) -> str:
-        run.tables.set_value(f"{ENTRY_FACTS}{name}", json.dumps(state))
-        target, _, digest = name.rpartition(" ")
-        known = next((each for each in run.memory.facts(target) if entry_digest(each.entry.text) == digest), None)
-        if known is None:
-            return ""
-        text, origin = known.entry.text, Origin(f"sync:{run.sender or run.bundle[:12]}", explicit=True)
-        until = {} if known.until == state["until"] else {text: state["until"] or NEVER}
-        facts = {text: {field: value for field, value in state.items() if field != "until"}}
-        request = WriteRequest(target, "batch", origin, _unchanged, "", until=until, facts=facts)
-        outcome = run.memory.commit_unannounced(request)
-        return outcome.message if isinstance(outcome, MemoryRefusal) else ""
-
-    def combine(self, earlier: State, later: State) -> State:
-        """The later facts; a last day and a confirmation of the other machine stay."""
-        kept = {"until": later["until"] or earlier["until"], "confirmed": max(earlier["confirmed"], later["confirmed"])}
-        return later | kept
-
-    @staticmethod
-    def check(name: str, state: State) -> None:
-        if not is_target(name.rpartition(" ")[0]) or set(state) != {"at", "confirmed", "actor", "session", "until"}:
-            raise ValueError("the facts of an entry")
-        if not all(map(_is_text, state.values())) or parse_until(state["until"]) != state["until"]:
-            raise ValueError("a fact of an entry")
-
-
-def _unchanged(current: Sequence[str]) -> EntryPlan:
-    return EntryPlan(tuple(current), ())
-
-
-def collect_facts(run: Run) -> None:
-    """Note the facts of the entries that are here."""
-    for target in targets_of(run):
-        for each in run.memory.facts(target):
-            run.tables.set_value(facts_key(target, each.entry.text), json.dumps(each.history | {"until": each.until}))
-
-
-def arrange_entries(run: Run) -> None:
-    """Bring the entries of both files into the order that the machines have agreed on."""
-    for target in targets_of(run):
-        order = _order_here(run, target)
-        wanted = _arranged(order, order_of(run.tables, target))
-        if wanted != order:
-            _arrange(run, target, wanted)
-
-
-def _order_here(run: Run, target: Target) -> list[str]:
-    entries = entries_of(run.tables, target).items()
-    uids = {entry.version.digest: uid for uid, entry in entries if entry.version.digest}
-    digests = [entry_digest(text) for text in current_entries(run.memory, target)]
-    return [uids[digest] for digest in digests if digest in uids]
-
-
-def _arranged(order: Sequence[str], wanted: Sequence[str]) -> list[str]:
-    """The ids in the wanted order, and then those that it does not name."""
-    present, named = set(order), set(wanted)
-    return [*(uid for uid in wanted if uid in present), *(uid for uid in order if uid not in named)]
-
-
-def _arrange(run: Run, target: Target, wanted: list[str]) -> None:
-    digests = {uid: entry.version.digest for uid, entry in entries_of(run.tables, target).items()}
-    positions = {digests[uid]: position for position, uid in enumerate(wanted)}
-
-    def plan(current: Sequence[str]) -> EntryPlan:
-        entries, edits = list(current), []
-        ordered = sorted(current, key=lambda text: positions.get(entry_digest(text), len(positions)))
-        for position, text in enumerate(ordered):
-            if entries[position] != text:
-                # As a removal and an addition: an exchange of texts would look like two changed entries.
-                found = entries.index(text, position)
-                for edit in (EntryEdit(found, text, None), EntryEdit(position, None, text)):
-                    apply_edit(entries, edit)
-                    edits.append(edit)
-        return EntryPlan(tuple(entries), tuple(edits))
-
-    origin = Origin(f"sync:{run.sender or 'order'}", explicit=True)
-    request = WriteRequest(target, "batch", origin, plan, f"Arranged {file_name(target)}.")
-    # External memories have no order, and would see each moved entry removed and added.
-    outcome = run.memory.commit_unannounced(request)
-    if isinstance(outcome, MemoryRefusal):
-        run.report.notes.append(f"The order of {file_name(target)} was not changed: {outcome.message}")
-
-
-_KINDS: tuple[Kind, ...] = (SkillFiles(), Proposals(), Facts(), EntryOrder(), FactsOfEntries())
-CHECKS = {kind.name: kind.check for kind in _KINDS}
-NOUNS = {kind.name: kind.noun for kind in _KINDS}
+KINDS: tuple[Kind, ...] = (Entries(), FactsOfEntries(), SkillFiles(), Proposals(), Facts())
+CHECKS = {kind.name: kind.check for kind in KINDS}
+NOUNS = {kind.name: kind.noun for kind in KINDS}

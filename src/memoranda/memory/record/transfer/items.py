@@ -292,11 +292,11 @@ class SyncedItems(StorePart):
                 f" FROM memory_items AS items WHERE {self._in_scope} AND NOT EXISTS"
                 " (SELECT 1 FROM item_versions v WHERE v.item_id = items.item_id AND v.changed = 0) GROUP BY item_id"
                 " ON CONFLICT (item_id) DO UPDATE SET written_at = excluded.written_at, gone = 0, changed = 0,"
-                " run = excluded.run, bundle = ''",
+                " run = excluded.run, machine = ''",
                 (run, *self._scope.values),
             )
             connection.execute(
-                "UPDATE item_versions SET gone = 1, changed = 0, run = ?, bundle = '' WHERE changed = 1"
+                "UPDATE item_versions SET gone = 1, changed = 0, run = ?, machine = '' WHERE changed = 1"
                 " AND NOT EXISTS (SELECT 1 FROM memory_items WHERE memory_items.item_id = item_versions.item_id)",
                 (run,),
             )
@@ -310,18 +310,18 @@ class SyncedItems(StorePart):
         )
         return found is not None
 
-    def unsent(self, run: int, bundles: frozenset[str]) -> tuple[list[str], dict[str, float]]:
+    def unsent(self, run: int, is_sent_here: Callable[[str], bool]) -> tuple[list[str], dict[str, float]]:
         """The items that changed after a run, and those that were removed, with the times of their last writes.
 
-        What one of the bundles contains needs not be sent.
+        `is_sent_here` says of a machine, empty for this one, whether this one sends what came from it.
         """
         rows = self._fetch_all(
-            "SELECT item_id, gone, written_at, bundle FROM item_versions WHERE run > ? ORDER BY rowid", (run,)
+            "SELECT item_id, gone, written_at, machine FROM item_versions WHERE run > ? ORDER BY rowid", (run,)
         )
-        unsent = [row for row in rows if row[3] not in bundles]
+        unsent = [row for row in rows if is_sent_here(row[3])]
         return [row[0] for row in unsent if not row[1]], {row[0]: row[2] for row in unsent if row[1]}
 
-    def merge_item(self, item: Mapping[str, Any], run: int, bundle: str) -> tuple[bool, bool]:
+    def merge_item(self, item: Mapping[str, Any], run: int, machine: str) -> tuple[bool, bool]:
         """Merge an exported item into ours: whether it changed, and whether something was forgotten by that.
 
         Raises SessionError if the item is not valid.
@@ -341,7 +341,7 @@ class SyncedItems(StorePart):
             note_item_change(connection, item_id)
             count_redactions(connection, secrets)
             # A history that results from both must be sent, too.
-            source = bundle if _compared(merged) == _compared(theirs) else ""
+            source = machine if _compared(merged) == _compared(theirs) else ""
             _put_version(connection, item_id, merged[-1]["updated_at"], 0, run, source)
         if self._on_change is not None:
             self._on_change()
@@ -366,9 +366,9 @@ class SyncedItems(StorePart):
             if (row["updated_at"], row["event"]) in marked and row["value"]
         ]
 
-    def remove_item(self, item_id: str, last_write: float, run: int, bundle: str) -> bool:
+    def remove_item(self, item_id: str, last_write: float, run: int, machine: str) -> bool:
         """Delete an item that another machine has removed, unless it was written since; whether there was one."""
-        item_id, bundle = self._stored_names([item_id, bundle])
+        item_id, machine = self._stored_names([item_id, machine])
         with self._engine.writing() as connection:
             (written,) = connection.execute(
                 f"SELECT max(updated_at) FROM memory_items AS items WHERE item_id = ? AND {self._in_scope}",
@@ -379,7 +379,7 @@ class SyncedItems(StorePart):
                 _put_version(connection, item_id, written, 0, run, "")
                 return False
             remove_item(connection, item_id)
-            _put_version(connection, item_id, last_write, 1, run, bundle)
+            _put_version(connection, item_id, last_write, 1, run, machine)
         return written is not None
 
 
@@ -391,12 +391,12 @@ def _was_removed(connection: Connection, item_id: str, written_at: float) -> boo
     return row is not None
 
 
-def _put_version(connection: Connection, item_id: str, written_at: float, gone: int, run: int, bundle: str) -> None:
+def _put_version(connection: Connection, item_id: str, written_at: float, gone: int, run: int, machine: str) -> None:
     connection.execute(
-        "INSERT INTO item_versions (item_id, written_at, gone, run, bundle) VALUES (?, ?, ?, ?, ?)"
+        "INSERT INTO item_versions (item_id, written_at, gone, run, machine) VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT (item_id) DO UPDATE SET written_at = excluded.written_at, gone = excluded.gone, changed = 0,"
-        " run = excluded.run, bundle = excluded.bundle",
-        (item_id, written_at, gone, run, bundle),
+        " run = excluded.run, machine = excluded.machine",
+        (item_id, written_at, gone, run, machine),
     )
 
 

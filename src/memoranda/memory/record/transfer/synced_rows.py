@@ -9,36 +9,33 @@ from hashlib import sha256
 from typing import Any
 
 from memoranda.errors import SessionError
-from memoranda.memory.record.checksums import resealed, seal
+from memoranda.memory.record.checksums import seal
 from memoranda.memory.record.copies import CHECKED_COLUMNS, JOIN_ORIGINAL, SAME, decode_checked, promote_copies
 from memoranda.memory.record.deletion import move_conversation
 from memoranda.memory.record.feed import note_change
 from memoranda.memory.record.message_rows import (
     DAMAGED,
-    DONE,
-    TURN,
     WRITTEN,
     Message,
     decode_json,
     dump_json,
-    encode,
     encode_redacted,
     recount,
     renumber_references,
     retire_message_ids,
 )
-from memoranda.memory.record.messages import Messages, next_message_id
+from memoranda.memory.record.messages import Messages
 from memoranda.memory.record.schema import SESSIONS
 from memoranda.memory.record.sessions import RELATIONS, TODOS, Titles, add_version, insert_session, read_todos, tidy
 from memoranda.memory.record.store_part import StorePart, count_redactions
 from memoranda.memory.record.system_prompts import PROMPT, select_list, update_columns
 from memoranda.memory.record.transfer.row_versions import (
     MessageVersion,
+    Row,
     RowVersions,
-    SessionVersion,
-    move_versions,
-    put_keys,
-    put_session,
+    SyncedSession,
+    put_rows,
+    put_sessions,
     put_versions,
     unnoticed,
 )
@@ -132,23 +129,24 @@ class SyncedRows(StorePart):
         session_id = self._stored_name(session_id)
         return self._fetch_one("SELECT 1 FROM sessions WHERE id = ?", (session_id,)) is not None
 
-    def external_ids(self, session_id: str) -> set[str]:
-        session_id = self._stored_name(session_id)
-        rows = self._fetch_all(
-            "SELECT external_id FROM messages WHERE session_id = ? AND external_id IS NOT NULL", (session_id,)
+    def first_external_id(self, session_id: str) -> str | None:
+        """The external id of the first message of a session; None if it has none."""
+        row = self._fetch_one(
+            "SELECT external_id FROM messages WHERE session_id = ? ORDER BY id LIMIT 1",
+            (self._stored_name(session_id),),
         )
-        return {row[0] for row in rows}
+        return None if row is None else row[0]
 
-    def add_session(self, session_id: str, head: Mapping[str, Any], keys: Sequence[str], run: int, bundle: str) -> None:
-        """Add a session without messages and without relatives, with the keys by which other machines know it."""
-        session_id = self._stored_name(session_id)
+    def add_session(self, head: Mapping[str, Any], synced: SyncedSession) -> None:
+        """Add a session without messages and without relatives, with the key by which other machines know it."""
+        session_id = self._stored_name(synced.session_id)
         with self._engine.writing() as connection:
             values = {"id": session_id, "source": self._stored_name(head["source"]), "user_id": self._scope.user}
             insert_session(
                 self._engine, connection, values | {"started_at": head["started_at"], "conversation_id": session_id}
             )
             note_change(connection, session_id)
-            put_keys(connection, keys, session_id, run, bundle)
+            put_sessions(connection, [synced])
 
     def starts_of(self, session_ids: Iterable[str]) -> dict[str, float]:
         """When those of these sessions started that exist in the scope."""
@@ -188,20 +186,12 @@ class SyncedRows(StorePart):
                     note_change(connection, child)
                 move_conversation(connection, child, conversation if child == continuation else child)
 
-    def set_fields(
-        self,
-        session_id: str,
-        fields: Mapping[str, Any],
-        amounts: Mapping[str, float],
-        version: SessionVersion,
-        run: int,
-    ) -> None:
-        """Set columns of a session and its list of tasks, add to its counters, and store its version.
-
-        In one transaction: a run that is killed would count it twice. The title is set with `set_title`.
-        """
+    def set_fields(self, session_id: str, fields: Mapping[str, Any], rows: Mapping[str, Row]) -> None:
+        """Set columns of a session and its list of tasks, with the stamps of this change; no other has its title."""
         session_id = self._stored_name(session_id)
-        clean, redacted = self._redact({name: value for name, value in fields.items() if name != "title"})
+        clean, redacted = self._redact(dict(fields))
+        if clean.get("title"):
+            clean["title"] = tidy(clean["title"])
         todos = clean.pop(TODOS, None)
         for name in ("extra", "model_config"):
             if clean.get(name) is not None:
@@ -212,10 +202,7 @@ class SyncedRows(StorePart):
                 note_change(connection, session_id)
             if isinstance(todos, list):
                 add_version(connection, session_id, todos)
-            if amounts:
-                assignments = ", ".join(f"{name} = COALESCE({name}, 0) + ?" for name in amounts)
-                connection.execute(f"UPDATE sessions SET {assignments} WHERE id = ?", (*amounts.values(), session_id))
-            put_session(connection, session_id, version, run)
+            put_rows(connection, rows)
             count_redactions(connection, redacted)
 
     def title_holder(self, title: str, session_id: str) -> tuple[str, float] | None:
@@ -226,16 +213,6 @@ class SyncedRows(StorePart):
             (tidy(title), session_id, *self._scope.values),
         )
         return None if row is None else (row[0], row[1])
-
-    def set_title(self, session_id: str, title: str | None) -> None:
-        """Set a title that no other session has."""
-        session_id = self._stored_name(session_id)
-        clean, redacted = self._redact(title)
-        with self._engine.writing() as connection:
-            self._require(connection, session_id)
-            connection.execute("UPDATE sessions SET title = ? WHERE id = ?", (clean and tidy(clean), session_id))
-            note_change(connection, session_id)
-            count_redactions(connection, redacted)
 
     def put_messages(
         self,
@@ -277,53 +254,6 @@ class SyncedRows(StorePart):
                 recount(connection, session_id)
             note_change(connection, session_id, first_changed)
         self._messages.notify_appended()
-
-    def move_messages(self, session_id: str, versions: Sequence[MessageVersion]) -> None:
-        """Give messages of a session new ids, in this order after all others.
-
-        Copies, summaries and marks of turns that name them are changed, too. A completed turn is not marked as
-        completed any more: providers have it already.
-        """
-        session_id = self._stored_name(session_id)
-        with self._changing(session_id) as connection:
-            (first,) = connection.execute(f"SELECT {next_message_id(self._dialect)}").fetchone()
-            moved = {version.number: first + number for number, version in enumerate(versions)}
-            put_versions(connection, session_id, versions)
-            with unnoticed(connection):
-                for old, new in moved.items():
-                    connection.execute(
-                        "UPDATE messages SET id = ? WHERE id = ? AND session_id = ?", (new, old, session_id)
-                    )
-                    copies = [row[0] for row in connection.execute("SELECT id FROM messages WHERE copy_of = ?", (old,))]
-                    with resealed(connection, copies):
-                        connection.execute("UPDATE messages SET copy_of = ? WHERE copy_of = ?", (new, old))
-                self._rename_references(connection, session_id, moved)
-            move_versions(connection, session_id, moved)
-            note_change(connection, session_id, min(moved))
-        self._messages.notify_appended()
-
-    def _rename_references(self, connection: Connection, session_id: str, moved: Mapping[int, int]) -> None:
-        """Change the ids in summaries and shortened copies of a conversation, and in the marks of moved turns."""
-        rows = readable_rows(
-            connection,
-            f"SELECT {CHECKED_COLUMNS} FROM messages m {JOIN_ORIGINAL} WHERE m.session_id IN (SELECT id FROM sessions"
-            " WHERE conversation_id = (SELECT conversation_id FROM sessions WHERE id = ?))"
-            " AND (m.is_summary = 1 OR m.copy_of IS NOT NULL OR m.session_id = ?)",
-            (session_id, session_id),
-        )
-        for message in [decode_checked(row) for row in rows]:
-            before = {name: value for name, value in message.items() if name not in _STORE and value is not None}
-            original = {"copy_of": message["copy_of"]}
-            # A shortened copy names its original, which has its new id by now.
-            olds = {new: old for old, new in moved.items()}
-            named = {**before, "copy_of": olds.get(message["copy_of"], message["copy_of"])}
-            changed = {**renumber_references(named, moved.get), **original}
-            if TURN in changed:
-                changed[TURN] = moved.get(changed[TURN], changed[TURN])
-            if message["id"] in olds:
-                changed.pop(DONE, None)
-            if changed != {**before, **original} and not message.get(DAMAGED):
-                self._replace(connection, message["id"], encode(changed, 0.0))
 
     def remove_messages(self, session_id: str, versions: Sequence[MessageVersion]) -> None:
         """Delete messages of a session that another machine has deleted; copies elsewhere become originals."""
