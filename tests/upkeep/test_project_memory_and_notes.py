@@ -112,7 +112,7 @@ def test_the_other_machine_has_them(tmp_path: Path, fill: Callable[[Memory], Non
                 synchronise(each.home.root, each.sessions, each.curated, tmp_path / "shared") for each in (a, b, a)
             ]
             assert not any(report.refused or report.conflicts for report in reports)
-            return [report.bundles_written for report in reports]
+            return [report.parts_written for report in reports]
 
         fill(a)
         sync()

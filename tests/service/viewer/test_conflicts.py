@@ -25,9 +25,9 @@ def _two_machines(tmp_path: Path) -> Iterator[tuple[RunningViewer, list[Machine]
         pair = [Machine(tmp_path / name, tmp_path / "shared") for name in ("mine", "theirs")]
         pair[0].memory.remember("Likes tea.")
         sync_all(pair, 2)
-        for machine, text in zip(pair, ("Likes green tea.", "Likes <b>black</b> tea."), strict=True):
+        for machine, text in zip(reversed(pair), ("Likes <b>black</b> tea.", "Likes green tea."), strict=True):
             machine.memory.curated.replace("memory", "Likes tea.", text, PERSON)
-        sync_all(pair, 2)
+        sync_all(pair[::-1], 2)
         try:
             yield running, pair
         finally:

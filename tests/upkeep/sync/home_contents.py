@@ -19,7 +19,7 @@ _COSTS = ("estimated_cost_usd", "actual_cost_usd")
 
 
 def home_contents(memory: Memory) -> dict[str, Any]:
-    """All of a home but what is each machine's own: ids, the order of what was added to the same place, and `_LOCAL`."""
+    """All of a home but what is each machine's own: ids, the order of messages and entries, and `_LOCAL`."""
     root = memory.home.root
     unknown = [name for name in _files(root) if not re.fullmatch(f"(?:{_READ}|{_LOCAL}){_COMPANION}", name)]
     assert not unknown, f"say whether these files are synchronised: {unknown}"

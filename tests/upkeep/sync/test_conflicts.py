@@ -1,12 +1,13 @@
-"""What two machines change differently in curated memory is shown to a person, and nothing is lost."""
+"""What two machines change differently in curated memory: the later text stays, and a person sees the other one."""
 
 import pytest
 
 from memoranda.errors import SyncError
 from memoranda.memory.curated import change_history
 from memoranda.memory.curated.operations import MemoryReceipt, MemoryRefusal
-from memoranda.support.origin import PERSON
-from memoranda.upkeep.sync.conflicts import Choice
+from memoranda.support.origin import PERSON, Origin
+from memoranda.upkeep.sync.conflicts import Choice, read_log
+from memoranda.upkeep.sync.entries import apply_text
 from tests.upkeep.sync.machines import Machine, sync_all
 
 
@@ -23,20 +24,23 @@ def _conflicting(pair: list[Machine]) -> None:
 @pytest.mark.parametrize(
     ("choice", "expected"),
     [
-        ("mine", {"Likes green tea."}),
-        ("theirs", {"Likes black tea."}),
+        ("mine", {"Likes black tea."}),
+        ("theirs", {"Likes green tea."}),
         ("both", {"Likes green tea.", "Likes black tea."}),
     ],
 )
-def test_a_conflict_is_shown_and_decided(pair: list[Machine], choice: Choice, expected: set[str]) -> None:
-    """On either machine, and then it is gone on both."""
+def test_the_later_text_stays_and_the_other_one_can_be_taken(
+    pair: list[Machine], choice: Choice, expected: set[str]
+) -> None:
+    """On either machine; a decision on one of them is one on both."""
     _conflicting(pair)
     a, b = pair
-    assert (a.entries(), b.entries()) == ({"Likes green tea."}, {"Likes black tea."})
+    assert a.entries() == b.entries() == {"Likes black tea."}
     (conflict,) = a.conflicts()
-    assert (conflict.mine, conflict.theirs) == ("Likes green tea.", "Likes black tea.")
+    assert (conflict.mine, conflict.theirs) == ("Likes black tea.", "Likes green tea.")
     assert len(b.conflicts()) == 1
     assert a.report.conflicts == 1
+    assert [row["lost"]["text"] for row in read_log(a.home)] == ["Likes green tea."]
     a.resolve(conflict.number, choice)
     sync_all(pair, 2)
     assert a.entries() == b.entries() == expected
@@ -44,32 +48,49 @@ def test_a_conflict_is_shown_and_decided(pair: list[Machine], choice: Choice, ex
 
 
 @pytest.mark.slow
-def test_a_decision_is_in_the_journal_and_can_be_undone(pair: list[Machine]) -> None:
+def test_what_replaced_a_text_is_in_the_journal_and_can_be_undone(pair: list[Machine]) -> None:
     """The undo travels like any other change."""
     _conflicting(pair)
     a, b = pair
-    outcome = a.resolve(a.conflicts()[0].number, "theirs")
-    assert isinstance(outcome, MemoryReceipt)
-    sync_all(pair, 1)
-    assert isinstance(change_history.undo(a.memory.curated, outcome.change, PERSON), MemoryReceipt)
+    assert isinstance(change_history.undo(a.memory.curated, None, PERSON), MemoryReceipt)
     sync_all(pair, 2)
     assert a.entries() == b.entries() == {"Likes green tea."}
 
 
 @pytest.mark.slow
-def test_a_changed_entry_that_was_removed_elsewhere_is_a_conflict(pair: list[Machine]) -> None:
-    """Removing does not win over a change that the person there has not seen."""
+def test_a_removed_entry_stays_removed_and_its_other_text_can_be_taken(pair: list[Machine]) -> None:
+    """A removal wins over a change that was made without knowledge of it."""
     a, b = pair
     a.memory.remember("Likes tea.")
     sync_all(pair, 2)
     a.memory.curated.remove("memory", "Likes tea.", PERSON)
     b.memory.curated.replace("memory", "Likes tea.", "Likes black tea.", PERSON)
     sync_all(pair, 2)
-    (conflict,) = a.conflicts()
+    assert a.entries() == b.entries() == set()
+    (conflict,) = b.conflicts()
     assert (conflict.mine, conflict.theirs) == (None, "Likes black tea.")
-    a.resolve(conflict.number, "theirs")
+    b.resolve(conflict.number, "theirs")
     sync_all(pair, 2)
     assert a.entries() == b.entries() == {"Likes black tea."}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", [0, 1])
+def test_nothing_untrusted_replaces_what_a_person_said_meanwhile(pair: list[Machine], first: int) -> None:
+    """Although it was written later; what replaces a text that its writer knew does so on both machines."""
+    a, b = pair
+    untrusted = Origin("agent", sources=("web_search",))
+    a.memory.remember("Likes tea.")
+    sync_all(pair, 2)
+    a.memory.curated.replace("memory", "Likes tea.", "Likes green tea.", PERSON)
+    a.sync()
+    apply_text(b.memory.curated, "memory", ("Likes tea.", "Likes poison."), untrusted, "", {})
+    assert b.entries() == {"Likes poison."}
+    sync_all([pair[first], pair[1 - first]], 3)
+    assert a.entries() == b.entries() == {"Likes green tea."}
+    apply_text(b.memory.curated, "memory", ("Likes green tea.", "Likes oolong."), untrusted, "", {})
+    sync_all(pair, 2)
+    assert a.entries() == b.entries() == {"Likes oolong."}
 
 
 @pytest.mark.slow

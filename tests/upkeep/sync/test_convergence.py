@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memoranda.upkeep.sync.conflicts import Choice
-from tests.upkeep.sync.machines import Machine, sync_all
+from tests.upkeep.sync.machines import Machine, bundles, sync_all
 from tests.upkeep.sync.operations import ENTRY_OPERATIONS, OPERATIONS, Operation
 
 _CHOICES = ("mine", "theirs", "both")
@@ -24,10 +24,12 @@ def _steps(operations: Sequence[Operation], longest: int) -> st.SearchStrategy[l
 
 
 @contextmanager
-def _homes(count: int) -> Iterator[list[Machine]]:
+def _homes(count: int, *, one_folder: bool = True) -> Iterator[list[Machine]]:
     root = Path(tempfile.mkdtemp())
-    (root / "shared").mkdir()
-    homes = [Machine(root / str(number), root / "shared") for number in range(count)]
+    folders = [root / ("shared" if one_folder else f"shared by {number}") for number in range(count)]
+    for folder in folders:
+        folder.mkdir(exist_ok=True)
+    homes = [Machine(root / str(number), folder) for number, folder in enumerate(folders)]
     try:
         yield homes
     finally:
@@ -69,6 +71,53 @@ def test_machines_end_with_the_same_contents(
         sync_all(homes, 3)
         _decide_all(homes, [choice])
         _assert_same(homes)
+
+
+def _deliver(homes: list[Machine], order: Sequence[tuple[int, int]]) -> None:
+    """Copy bundles from the folder of one machine to that of another, which reads them."""
+    for one, other in order:
+        source, target = homes[one % len(homes)], homes[other % len(homes)]
+        if source is not target:
+            for bundle in bundles(source.folder):
+                if bundle.stem != target.machine_id():
+                    shutil.copy(bundle, target.folder)
+            assert not target.sync().refused, target.report.refused
+
+
+@pytest.mark.slow
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    steps=_steps(OPERATIONS, 24),
+    orders=st.lists(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), max_size=5), min_size=1, max_size=6),
+    last=st.permutations([(one, other) for one in range(3) for other in range(3) if one != other]),
+)
+def test_bundles_that_arrive_in_any_order_give_the_same_contents(
+    steps: list[tuple[Operation, int, int]], orders: list[list[tuple[int, int]]], last: list[tuple[int, int]]
+) -> None:
+    """Also old ones after newer ones, and by way of a third machine; of what met, each machine has the same."""
+    with _homes(3, one_folder=False) as homes:
+        for home in homes:
+            home.sync()
+        for number, (operation, machine, pick) in enumerate(steps):
+            operation(homes[machine], pick)
+            _deliver(homes, orders[number % len(orders)] if number % 3 == 0 else [])
+        for _ in range(4):
+            for home in homes:
+                home.sync()
+            _deliver(homes, last)
+        _decide_and_deliver(homes, last)
+        contents = [home.contents() for home in homes]
+        assert all(other == contents[0] for other in contents)
+
+
+def _decide_and_deliver(homes: list[Machine], order: Sequence[tuple[int, int]]) -> None:
+    """Keep what is here in every conflict; what could not be added for lack of room is added then."""
+    for home in homes:
+        for conflict in home.conflicts():
+            home.resolve(conflict.number, "mine")
+        home.sync()
+        for _ in range(3):
+            _deliver(homes, order)
 
 
 @pytest.mark.slow

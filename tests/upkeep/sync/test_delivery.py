@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from memoranda.upkeep.sync.bundle_files import SUFFIX
 from tests.search.past import BEGIN, tell
 from tests.upkeep.sync.machines import Machine, sync_all
 from tests.upkeep.sync.operations import append, change_fact, compress, put_item, remember, start, write_skill
@@ -18,21 +19,17 @@ _SOURCE = Path(__file__).parents[3]
 
 
 class Courier:
-    """Copies what machines write into their own directories to the folders of the others, as Syncthing does."""
+    """Copies the bundles that machines write to the folders of the others, as Syncthing does."""
 
     def __init__(self, machines: list[Machine], seed: int) -> None:
         self._machines = machines
         self._random = random.Random(seed)
 
     def deliver_some(self) -> None:
-        """Some files, in any order: complete, cut, under the names of unfinished and of conflicting files."""
+        """Some bundles: complete, cut, under the names of unfinished and of conflicting files."""
         for source, target in self._ways():
-            files = sorted(path for path in source.rglob("*") if path.is_file())
-            self._random.shuffle(files)
-            for path in files[: self._random.randint(0, len(files))]:
-                content = path.read_bytes()
-                place = target / path.relative_to(source)
-                place.parent.mkdir(parents=True, exist_ok=True)
+            if source.exists() and self._random.random() < 0.7:
+                content, place = source.read_bytes(), target
                 name = self._random.choice(["{}", "{}", "{}", ".syncthing.{}.tmp", "{} (conflicted copy)", "~{}"])
                 cut = content[: self._random.randint(0, len(content))] if self._random.random() < 0.3 else content
                 complete = place.exists() and place.read_bytes() == content
@@ -40,18 +37,17 @@ class Courier:
                     place.with_name(name.format(place.name)).write_bytes(cut)
 
     def deliver_all(self) -> None:
-        """Everything, and what was deleted there is deleted here."""
+        """Everything."""
         for source, target in self._ways():
-            shutil.rmtree(target, ignore_errors=True)
-            shutil.copytree(source, target)
+            shutil.copy(source, target)
 
     def _ways(self) -> list[tuple[Path, Path]]:
-        own = [(machine, machine.folder / machine.machine_id()) for machine in self._machines]
+        own = [(machine, machine.folder / f"{machine.machine_id()}{SUFFIX}") for machine in self._machines]
         return [
             (source, other.folder / source.name)
             for machine, source in own
             for other in self._machines
-            if other is not machine and source.is_dir()
+            if other is not machine and source.is_file()
         ]
 
 
@@ -167,8 +163,7 @@ def test_runs_that_are_killed_lose_nothing_and_double_nothing(tmp_path: Path, fo
     tell(machines[0].db, "s1", ["one", "two"])
     sync_all(machines, 2)
     for number, machine in enumerate(machines):
-        # The messages of the machine that is killed come last, and get new ids.
-        at = BEGIN + 1000 + (number if number < 2 else 50)
+        at = BEGIN + 1000 + number
         machine.db.append_messages("s1", [{"role": "user", "content": f"from {number}", "timestamp": at}])
         machine.memory.remember(f"Entry of {number}.")
         machine.db.items.put(("n",), "k", {"value": number})
@@ -190,6 +185,6 @@ def test_runs_that_are_killed_lose_nothing_and_double_nothing(tmp_path: Path, fo
     assert contents[0] == contents[1] == contents[2]
     session = contents[0]["sessions"]["s1"]
     assert [message[2] for message in session["messages"]] == ["one", "two", "from 0", "from 1", "from 2"]
-    assert (session["input_tokens"], len(contents[0]["entries"]["memory"])) == (30, 3)
+    assert (session["input_tokens"], len(contents[0]["entries"]["memory"])) == (10, 3)
     for machine in machines:
         machine.close()

@@ -1,4 +1,4 @@
-"""Skills, proposals, facts, the order of entries and the links of sessions are the same on all machines."""
+"""Skills, proposals, facts, items and the links of sessions are the same on all machines."""
 
 import shutil
 from contextlib import closing
@@ -12,12 +12,13 @@ from memoranda.memory.curated.operations import Add, MemoryReceipt
 from memoranda.memory.curated.settings import CuratedSettings
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.record.health import check
-from memoranda.memory.record.rotation import KeptMessage, Summary
+from memoranda.memory.record.rotation import Summary
 from memoranda.memory.skills import change_history
 from memoranda.memory.skills.store import SkillStore
 from memoranda.support.origin import PERSON, Origin
+from memoranda.upkeep.sync.conflicts import read_log
 from tests.search.past import BEGIN, tell
-from tests.upkeep.sync.machines import Machine, sync_all
+from tests.upkeep.sync.machines import Machine, bundles, sync_all
 
 _SKILL = "---\nname: {0}\ndescription: How to {0}.\n---\n{1}\n"
 
@@ -136,29 +137,6 @@ def test_facts_travel_with_their_trust(pair: list[Machine]) -> None:
         assert (bob.content, bob.helpful_count) == ("Bob prefers pears", 1)
 
 
-@pytest.mark.slow
-def test_entries_are_in_the_same_order(pair: list[Machine]) -> None:
-    """Those of both machines, those that were added at the same time, and those that a person has moved."""
-    a, b = pair
-    for machine, texts in ((a, ("Ant.", "Bee.")), (b, ("Cat.", "Dog."))):
-        for text in texts:
-            machine.memory.remember(text)
-    sync_all(pair, 2)
-    assert a.contents() == b.contents()
-    a.memory.remember("Elk.")
-    b.memory.remember("Fox.")
-    sync_all(pair, 2)
-    assert a.contents() == b.contents()
-    before = a.contents()["entries"]["memory"]
-    path = b.home / "memories" / "MEMORY.md"
-    path.write_text(path.read_text().replace("Ant.", "-").replace("Dog.", "Ant.").replace("-", "Dog."))
-    sync_all(pair, 3)
-    assert a.contents() == b.contents()
-    assert sorted(a.contents()["entries"]["memory"]) == sorted(before)
-    assert a.contents()["entries"]["memory"] != before
-    assert a.sync().sent == b.sync().sent == {}
-
-
 def _last_days(machine: Machine) -> list[str]:
     return [each.until for each in machine.memory.curated.facts("memory")]
 
@@ -174,7 +152,7 @@ def test_the_last_day_of_an_entry_travels(pair: list[Machine]) -> None:
         machine.memory.curated.apply("memory", [Add("The office is closed.", until=until)], PERSON)
         sync_all(pair, 2)
         assert (_last_days(a), _last_days(b)) == ([expected], [expected])
-        assert a.sync().parts_written == b.sync().bundles_written == 0
+        assert a.sync().parts_written == b.sync().parts_written == 0
 
 
 def test_untrusted_sources_of_an_entry_travel(pair: list[Machine]) -> None:
@@ -197,11 +175,11 @@ def test_a_child_is_linked_when_its_parent_arrives(pair: list[Machine], tmp_path
     b.db.rotate_session("s1", "s2", [Summary("They talked.")], last_seen=last)
     b.db.create_session("s3", "tool", parent_session_id="s2", started_at=BEGIN + 50)
     sync_all(pair, 2)
-    folders = sorted(a.folder.iterdir(), key=lambda path: (path.name == a.machine_id()) == (first == "child"))
+    found = sorted(bundles(a.folder), key=lambda path: (path.stem == a.machine_id()) == (first == "child"))
     third = Machine(tmp_path / "c", tmp_path / "elsewhere")
     third.folder.mkdir()
-    for folder in folders:
-        shutil.copytree(folder, third.folder / folder.name)
+    for path in found:
+        shutil.copy(path, third.folder)
         third.sync()
     assert third.contents()["sessions"] == a.contents()["sessions"] == b.contents()["sessions"]
     assert third.db.get_compression_lineage("s1") == ["s1", "s2"]
@@ -231,72 +209,46 @@ def test_of_two_continuations_the_older_one_continues_everywhere(pair: list[Mach
     assert a.contents() == b.contents()
 
 
-def _texts(machine: Machine, session_id: str = "s1") -> list[str]:
-    return [row["content"] for row in machine.db.get_messages(session_id)]
-
-
 @pytest.mark.slow
-def test_messages_of_both_machines_are_in_the_same_order(pair: list[Machine]) -> None:
-    """Those of each machine stay together; copies, summaries and search follow the messages that got new ids."""
+def test_messages_that_both_machines_add_are_united(pair: list[Machine]) -> None:
+    """Those of each machine stay in their order; the search finds all of them, and nothing is sent twice."""
     a, b = pair
     tell(a.db, "s1", ["one", "two"])
     sync_all(pair, 2)
-    for machine, letter, at in ((a, "a", 20), (b, "b", 10)):
-        for number in range(3):
-            text = {"role": "user", "content": f"{letter}{number} plum", "timestamp": BEGIN + 1000 + at + number}
-            machine.db.append_messages("s1", [text])
-    last = a.db.get_messages("s1")[-1]["id"]
-    first = a.db.get_messages("s1")[2]["id"]
-    summary = Summary(f"They talked, messages {first} to {last}.")
-    a.db.rotate_session("s1", "s2", [summary, KeptMessage(last)], last_seen=last)
+    for machine, letter in ((a, "a"), (b, "b")):
+        machine.db.append_messages("s1", [{"role": "user", "content": f"{letter}{number} plum"} for number in range(3)])
     sync_all(pair, 2)
     assert a.contents() == b.contents()
-    rows = [a.db.synced_rows.read_messages("s1"), b.db.synced_rows.read_messages("s1")]
-    assert [[fields["content"].split()[0] for _, fields, _, _ in found] for found in rows] == [
-        ["one", "two", "b0", "b1", "b2", "a0", "a1", "a2"]
-    ] * 2
-    new = {fields["content"]: number for number, fields, _, _ in rows[0]}
-    text, copy = a.db.get_messages("s2")
-    assert text["content"] == f"They talked, messages {new['a0 plum']} to {new['a2 plum']}."
-    assert copy["copy_of"] == new["a2 plum"]
+    for machine in pair:
+        texts = [row["content"] for row in machine.db.get_messages("s1")]
+        for letter in "ab":
+            assert [text for text in texts if text[0] == letter] == [f"{letter}{number} plum" for number in range(3)]
     assert list(check(a.home / "state.db", lambda *_: None)) == []
-    assert a.memory.search("a0 plum")["matched"] != "nothing found"
+    assert a.memory.search("b0 plum")["matched"] != "nothing found"
     assert a.sync().sent == b.sync().sent == {}
 
 
 @pytest.mark.slow
-def test_a_session_in_use_is_ordered_later(pair: list[Machine]) -> None:
-    """A turn that is being recorded keeps its ids."""
+def test_of_two_titles_the_later_stays_and_the_other_is_in_the_log(pair: list[Machine]) -> None:
+    """What one machine counts meanwhile does not replace a title, and a change that was known is not in the log."""
     a, b = pair
     tell(a.db, "s1", ["one", "two"])
     sync_all(pair, 2)
-    a.db.append_message("s1", "user", "later", timestamp=BEGIN + 2000)
-    b.db.append_message("s1", "user", "earlier", timestamp=BEGIN + 1000)
-    b.sync()
-    lock = a.db.lock_turn("s1", 0.0)
-    a.sync()
-    assert _texts(a) == ["one", "two", "later", "earlier"]
-    lock.release()
-    a.sync()
-    assert _texts(a) == ["one", "two", "earlier", "later"]
-
-
-@pytest.mark.slow
-def test_counters_of_a_session_that_both_machines_use_are_added(pair: list[Machine]) -> None:
-    """Each token is counted once, however often the machines synchronise; what was forgotten stays so."""
-    a, b = pair
-    tell(a.db, "s1", ["one", "two"])
-    a.db.update_token_counts("s1", input_tokens=100, estimated_cost_usd=0.1)
+    a.db.set_session_title("s1", "Cake")
+    b.db.update_token_counts("s1", input_tokens=5)
     sync_all(pair, 2)
-    a.db.update_token_counts("s1", input_tokens=10, estimated_cost_usd=0.2)
-    b.db.update_token_counts("s1", input_tokens=5, output_tokens=7, estimated_cost_usd=0.3)
-    sync_all(pair, 3)
-    assert a.contents() == b.contents()
-    row = a.db.get_session("s1")
-    assert (row["input_tokens"], row["output_tokens"], row["estimated_cost_usd"]) == (115, 7, pytest.approx(0.6))
-    b.db.update_token_counts("s1", input_tokens=20, absolute=True)
+    assert (b.db.get_session_title("s1"), a.db.get_session("s1")["input_tokens"]) == ("Cake", 5)
+    assert read_log(a.home) == read_log(b.home) == []
+    a.db.set_session_title("s1", "Plum cake")
+    b.db.set_session_title("s1", "Pie")
     sync_all(pair, 2)
-    assert a.db.get_session("s1")["input_tokens"] == b.db.get_session("s1")["input_tokens"] == 20
+    for machine in pair:
+        assert machine.db.get_session_title("s1") == "Pie"
+        ((kind, name, lost),) = [(row["kind"], row["name"], row["lost"]) for row in read_log(machine.home)]
+        assert (kind, name, lost) == ("label", "s1", {"title": "Plum cake"})
+    a.db.delete_session("s1")
+    sync_all(pair, 2)
+    assert read_log(b.home) == []
 
 
 @pytest.mark.slow

@@ -82,12 +82,12 @@ class SharedFolder:
 
     def machines(self) -> list[str]:
         """Return the machines that have a bundle."""
-        return sorted(match[1] for entry in os.scandir(self.root) if (match := _NAME.fullmatch(entry.name)))
+        return sorted(match[1] for name in os.listdir(self.root) if (match := _NAME.fullmatch(name)))
 
     def verify(self) -> None:
         """Raise SyncError if the folder has another form, or is encrypted and not with this passphrase."""
-        for entry in os.scandir(self.root):
-            if _OLD_DIRECTORY.fullmatch(entry.name) and any(Path(entry.path).glob("*.jsonl.gz*")):
+        for path in self.root.iterdir():
+            if _OLD_DIRECTORY.fullmatch(path.name) and any(path.glob("*.jsonl.gz*")):
                 raise SyncError(
                     f"{self.root} has bundles of an earlier version of Memoranda, which this one does not read. Every "
                     "home has everything that it has received: create a new folder, run 'memoranda sync' with it on "
@@ -199,8 +199,12 @@ class SharedFolder:
 
     def replace(self, head: BundleHead, parts: Iterable[bytes]) -> None:
         """Write a bundle again, durably and all at once."""
-        with _explained(self.path(head.machine)):
-            write_private_parts(self.path(head.machine), parts)
+        path = self.path(head.machine)
+        with _explained(path):
+            if path.is_dir() and not path.is_symlink():
+                # What a program has made of it; only an empty one is replaced.
+                path.rmdir()
+            write_private_parts(path, parts)
 
     def _readable_head(self, machine: str) -> BundleHead | None:
         try:
@@ -223,10 +227,10 @@ class SharedFolder:
 
     def remove_copies(self, machine: str) -> None:
         """Delete the copies of a machine's bundle that programs have made, with what it does not contain any more."""
-        for entry in list(os.scandir(self.root)):
-            is_copy = machine in entry.name and SUFFIX in entry.name and entry.name != self.path(machine).name
-            if is_copy and not entry.is_dir(follow_symlinks=False):
-                os.unlink(entry.path)
+        for path in list(self.root.iterdir()):
+            is_copy = machine in path.name and SUFFIX in path.name and path != self.path(machine)
+            if is_copy and (path.is_symlink() or not path.is_dir()):
+                path.unlink()
 
     def _read(self, path: Path, start: int, size: int) -> bytes:
         try:

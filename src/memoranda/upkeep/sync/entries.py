@@ -22,7 +22,7 @@ from memoranda.support.canonical_text import canonical, digest, unstorable_chara
 from memoranda.support.origin import Origin
 from memoranda.support.text_matcher import TextMatcher
 from memoranda.upkeep.sync.forgotten_texts import note_removed_entry
-from memoranda.upkeep.sync.kind import Kind, State
+from memoranda.upkeep.sync.kind import OF_ENTRIES, Kind, State
 from memoranda.upkeep.sync.run import Run
 
 # The first attempt may be refused once, because another program has changed the file.
@@ -88,7 +88,7 @@ class Entries(Kind):
 class FactsOfEntries(Kind):
     """When entries were written and confirmed, by whom, and until when they are valid; it changes without the text."""
 
-    name = "entry facts"
+    name = OF_ENTRIES
     noun = ""
 
     def read(self, run: Run) -> dict[str, State]:

@@ -7,6 +7,8 @@ from memoranda.upkeep.sync.forgotten_texts import has_forgotten
 from memoranda.upkeep.sync.run import Run
 from memoranda.upkeep.sync.stamps import digest_of
 
+OF_ENTRIES = "entry facts"
+"""The kind of what is known about entries: it is in no log."""
 State = Any
 """The state of a thing as JSON; None if it was removed."""
 
@@ -64,7 +66,7 @@ def merge_state(
         row = their_row if wins else our_row
         return wins, row._replace(stamp=run.clock.change(later.stamp), base=later.stamp, run=run.number)
     winner, loser = (their_row, our_row) if wins else (our_row, their_row)
-    if winner.base < loser.stamp:
+    if winner.base < loser.stamp and kind != OF_ENTRIES:
         won, lost = (their_state, our_state) if wins else (our_state, their_state)
         run.log_replaced(kind, name, differences(lost, won), loser.stamp, undecided=_asks(kind, lost, won))
     return wins, winner

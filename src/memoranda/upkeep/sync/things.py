@@ -108,8 +108,9 @@ def _merge_thing(run: Run, kind: Kind, record: Record, here: State) -> None:
     theirs = Row(record["v"], record["base"], "" if state is None else kind.digest(state), run.number)
     if ours is not None and theirs.stamp == ours.stamp:
         return
-    # What its writer knew of needs no decision any more.
-    run.tables.decide(name, theirs.base)
+    if kind.name == Entries.name:
+        # What its writer knew of needs no decision any more.
+        run.tables.decide(name, theirs.base)
     wins, row = merge_state(run, kind.name, name, (ours, here), (theirs, state))
     if wins and row.digest != ("" if here is None else kind.digest(here)):
         forgotten = bool(record.get("forgotten"))
