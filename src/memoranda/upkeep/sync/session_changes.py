@@ -149,7 +149,7 @@ def message_digest(state: State) -> str:
 
 def session_records(run: Run, since: Since) -> Iterator[Record]:
     """Yield the records of the sessions and messages that a bundle does not have yet."""
-    unsent = dict.fromkeys(run.versions.unsent(since.message, since.run))
+    unsent = dict.fromkeys(run.versions.unsent(since.message, since.run, lambda stamp: run.sends(stamp, since.others)))
     waiting: dict[str, None] = {}
     for session in list(run.sessions.values()):
         rows = {
@@ -202,22 +202,28 @@ def _message_records(run: Run, session_id: str, since: Since) -> Iterator[Record
     ]
     # In the order in which they were said, in which the other machine stores them.
     for each in sorted(wanted, key=lambda each: each.number):
-        record: Record = {"t": "message", "key": key, "gid": each.gid} | ({"v": each.stamp} if each.stamp else {})
+        record: Record = {"t": "message", "key": key, "gid": each.gid}
+        if each.stamp:
+            record["v"] = each.stamp
         if not each.is_here:
-            yield record | {"gone": True}
+            record["gone"] = True
         elif each.number in states:
-            yield record | {"n": each.number} | _state_record(states[each.number])
+            record["n"] = each.number
+            _add_state(record, states[each.number])
+        else:
+            # It has just been deleted; the next run notices that.
+            continue
+        yield record
 
 
-def _state_record(state: State) -> Record:
-    """Return a state as a record, without what nearly all messages have in common."""
+def _add_state(record: Record, state: State) -> None:
+    """Add a state to a record, without what nearly all messages have in common."""
     fields, copied, flags = state
-    record: Record = {"m": fields}
+    record["m"] = fields
     if copied is not None:
         record["copy"] = copied
     if flags != NEW_FLAGS:
         record["flags"] = flags
-    return record
 
 
 def read_state(record: Record) -> State | None:

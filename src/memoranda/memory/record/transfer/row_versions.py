@@ -9,7 +9,7 @@ A message is known to all machines by its `gid`: its id in the program it was im
 there.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -181,8 +181,11 @@ class RowVersions(StorePart):
             row = self._fetch_one("SELECT id FROM messages WHERE external_id = ?" + condition, (gid[2:], *values))
         return None if row is None else int(row[0])
 
-    def unsent(self, sent: int, run: int) -> list[str]:
-        """The sessions with messages after the last one that was sent, or that changed after a run."""
+    def unsent(self, sent: int, run: int, is_sent_here: Callable[[str], bool]) -> list[str]:
+        """The sessions with messages after the last one that was sent, or that changed after a run.
+
+        `is_sent_here` says of a stamp whether this machine sends what has it.
+        """
         plain = self._fetch_all(
             "SELECT m.session_id, min(m.id) FROM messages m JOIN sessions ON sessions.id = m.session_id"
             f" WHERE {self._in_scope} AND m.id > ? AND m.id <= ?"
@@ -190,8 +193,8 @@ class RowVersions(StorePart):
             " GROUP BY m.session_id ORDER BY 2",
             (*self._scope.values, sent, self.position()),
         )
-        stored = self._fetch_all("SELECT DISTINCT session_id FROM message_versions WHERE run > ?", (run,))
-        return list(dict.fromkeys(row[0] for row in (*plain, *stored)))
+        stored = self._fetch_all("SELECT DISTINCT session_id, version FROM message_versions WHERE run > ?", (run,))
+        return list(dict.fromkeys([*(row[0] for row in plain), *(row[0] for row in stored if is_sent_here(row[1]))]))
 
 
 def put_rows(connection: Connection, rows: Mapping[str, Row]) -> None:
