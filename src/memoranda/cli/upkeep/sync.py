@@ -125,7 +125,7 @@ def log(invocation: Invocation) -> None:
 @command.command()
 @common_options
 def conflicts(invocation: Invocation) -> None:
-    """List the entries that two machines have changed differently; the later text stays, unless you decide otherwise."""
+    """List the entries that two machines have changed differently; the later text stays unless you decide otherwise."""
     refuse_on_server(invocation, SYNC)
     with _opened(invocation) as memory:
         found = list_conflicts(memory.home.root, memory.sessions, memory.curated)
