@@ -20,14 +20,6 @@ _STATE = Table(
     "Single values of the synchronisation: the last time, positions in bundles, what a run waits for.",
     (Column("name", "text", "PRIMARY KEY", "Its name."), Column("value", "text", "NOT NULL", "Its value.")),
 )
-_FORGETS = Table(
-    "sync_forgets",
-    "Texts that another machine has forgotten, until they are removed here.",
-    (
-        Column("text", "text", "PRIMARY KEY", "The text, encoded."),
-        Column("whole_words", "integer", "NOT NULL", "1: only as whole words."),
-    ),
-)
 _LOG = Table(
     "sync_log",
     "What was changed on two machines without knowledge of each other, and replaced by the later change.",
@@ -46,7 +38,7 @@ _LOG = Table(
 
 def _drop_first_form(connection: Connection) -> None:
     """Drop the tables of the first form of synchronisation, which had many bundles for each machine."""
-    for table in ("sync_bundles", "sync_things", "sync_conflicts"):
+    for table in ("sync_bundles", "sync_things", "sync_conflicts", "sync_forgets"):
         connection.execute(f"DROP TABLE IF EXISTS {table}")
     connection.execute("DELETE FROM sync_state")
 
@@ -54,7 +46,7 @@ def _drop_first_form(connection: Connection) -> None:
 SCHEMA = Schema(
     version=2,
     name="sync",
-    tables=(_STATE, _FORGETS, _LOG),
+    tables=(_STATE, _LOG),
     indexes=(),
     migrations=(Migration("one-bundle-for-each-machine", _drop_first_form),),
 )
@@ -116,7 +108,7 @@ class SyncTables:
                 for table in SCHEMA.tables
             }
         rows = {name: dict(found) for name, found in self._stored.items()}
-        self._values, self._forgets, self._log = (rows[table.name] for table in SCHEMA.tables)
+        self._values, self._log = (rows[table.name] for table in SCHEMA.tables)
         self._rows = rows
 
     def save(self) -> None:
@@ -147,17 +139,10 @@ class SyncTables:
         """Return the names of values that begin with a prefix, without it."""
         return sorted(name.removeprefix(prefix) for name in self._values if name.startswith(prefix))
 
-    def forgets(self) -> dict[str, bool]:
-        """Return encoded texts to be forgotten, and whether only as whole words."""
-        return {text: bool(row[0]) for text, row in self._forgets.items()}
-
-    def add_forget(self, text: str, whole_words: bool) -> None:
-        """Note a text to be forgotten."""
-        self._forgets.setdefault(text, (int(whole_words),))
-
-    def drop_forgets(self) -> None:
-        """Note that nothing is to be forgotten any more."""
-        self._forgets.clear()
+    def drop_values(self, prefix: str) -> None:
+        """Remove the values with names that begin with a prefix."""
+        for name in self.names(prefix):
+            del self._values[f"{prefix}{name}"]
 
     def log(self) -> list[Replaced]:
         """Return what was replaced, in the order of the numbers."""

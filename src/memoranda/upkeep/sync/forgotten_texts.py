@@ -16,6 +16,7 @@ from memoranda.upkeep.forgetting.eraser import SYNC_NOTE, Eraser
 from memoranda.upkeep.sync.run import Run
 
 _MIN_CHARS = 3
+_FORGET = "forget "
 
 
 def removed_matcher(old: str, new: str) -> TextMatcher | None:
@@ -71,19 +72,19 @@ def note_removed_entry(run: Run, text: str) -> None:
 
 def forget_here(run: Run) -> bool:
     """Forget the texts that were noted, in all parts of this home; whether there were any."""
-    noted = run.tables.forgets()
+    noted = {name: run.tables.value(f"{_FORGET}{name}") for name in run.tables.names(_FORGET)}
     if not noted:
         return False
     run.progress("Forgetting what another machine has forgotten")
     run.commit()
     for whole_words in (False, True):
-        texts = [b64decode(text).decode() for text, whole in noted.items() if whole == whole_words]
+        texts = [b64decode(text).decode() for text, whole in noted.items() if bool(whole) == whole_words]
         if texts:
             report = Eraser(Home(run.root)).forget_text(TextMatcher(texts, whole_words=whole_words))
             run.report.notes += [f"Not forgotten here yet: {problem}" for problem in report.problems]
             run.report.notes += [f"Not forgotten here: {place.area}, {place.where}" for place in report.left]
     run.reload()
-    run.tables.drop_forgets()
+    run.tables.drop_values(_FORGET)
     run.report.count(run.report.received, "forgotten texts", len(noted))
     run.must_rewrite()
     run.has_forgotten = True
@@ -100,7 +101,8 @@ def take_note(run: Run) -> None:
 
 def _note(run: Run, text: str, whole_words: bool) -> None:
     # Encoded, so that forgetting does not find it here before it is done everywhere else.
-    run.tables.add_forget(b64encode(text.encode("utf-8", "surrogatepass")).decode(), whole_words)
+    name = b64encode(text.encode("utf-8", "surrogatepass")).decode()
+    run.tables.set_value(f"{_FORGET}{name}", "whole words" if whole_words else "")
 
 
 def _texts(old: Any, new: Any) -> Iterator[tuple[str, str]]:
