@@ -119,7 +119,7 @@ class SessionStore:
 
     @lazy_attribute
     def synced_rows(self) -> SyncedRows:
-        return SyncedRows(self.messages, self.titles)
+        return SyncedRows(self.messages)
 
     @lazy_attribute
     def synced_items(self) -> SyncedItems:

@@ -26,7 +26,7 @@ from memoranda.memory.record.message_rows import (
 )
 from memoranda.memory.record.messages import Messages
 from memoranda.memory.record.schema import SESSIONS
-from memoranda.memory.record.sessions import RELATIONS, TODOS, Titles, add_version, insert_session, read_todos, tidy
+from memoranda.memory.record.sessions import RELATIONS, TODOS, add_version, insert_session, read_todos, tidy
 from memoranda.memory.record.store_part import StorePart, count_redactions
 from memoranda.memory.record.system_prompts import PROMPT, select_list, update_columns
 from memoranda.memory.record.transfer.row_versions import (
@@ -58,10 +58,9 @@ _STORE = ("id", "session_id", "copy_of", DAMAGED, *FLAGS)
 class SyncedRows(StorePart):
     """Rows of the sessions of one scope."""
 
-    def __init__(self, messages: Messages, titles: Titles) -> None:
+    def __init__(self, messages: Messages) -> None:
         super().__init__(*messages.common)
         self._messages = messages
-        self._titles = titles
         self.versions = RowVersions(*messages.common)
 
     def read_session(self, session_id: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
