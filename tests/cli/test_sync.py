@@ -36,6 +36,7 @@ def test_two_machines_synchronise_and_a_conflict_is_decided(terminals: tuple[Ter
     b.ok("sync", "--plain", folder)
     a.ok("sync", "--plain", folder)
     assert "Likes green tea." in a.ok("memory", "list")
+    assert "entry memory" in b.ok("sync", "--log") and "Likes green tea." in b.ok("sync", "log")
     b.ok("memory", "undo")
     assert "Likes black tea." in b.ok("memory", "list")
 
