@@ -16,6 +16,7 @@ REFUSED = {
     "backup": ["backup.zip"],
     "restore": ["backup.zip"],
     "sync run": ["."],
+    "sync log": [],
     "sync conflicts": [],
     "sync resolve": ["1", "--keep", "mine"],
     "sessions vacuum": [],
