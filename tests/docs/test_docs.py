@@ -144,6 +144,7 @@ def test_every_command_in_a_page_exists(page: Path) -> None:
             "a-week-with-your-memory.md",
             [
                 *("time zone: Europe/Lisbon", "1 note,", "memory: same", "memory: contained", "Undid change "),
+                "Since yesterday the build needs Node 22. [20",
                 "Nothing to tidy up.",
             ],
         ),

@@ -2,12 +2,14 @@
 
 import logging
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from memoranda.api.services import HomeServices
 from memoranda.api.session import Session
 from memoranda.errors import SessionError, StorageError
 from memoranda.home.config import Config
+from memoranda.memory.curated.facts import show_days
 from memoranda.memory.curated.memory_file import handle
 from memoranda.memory.curated.settings import ITEMS, NOTES, Target, file_name, is_project
 from memoranda.memory.curated.store import MemoryStore
@@ -161,7 +163,7 @@ def related_entries(memory: RecallableMemory, question: str) -> tuple[dict[Targe
         try:
             valid = memory.curated.valid_entries(target)
             by_handle |= {handle(text): (target, text) for text in valid}
-            found = entries_matching(question, valid)
+            found = show_days(entries_matching(question, valid), partial(memory.curated.facts, target))
             if found or not is_project(target):
                 entries[target] = found
         except StorageError as error:

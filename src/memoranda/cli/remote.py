@@ -50,7 +50,7 @@ def _handle(entry: Mapping[str, Any]) -> str:
 def _format_entries(name: str, view: Mapping[str, Any]) -> str:
     lines = [f"{name}  {view['used']:,} of {view['limit']:,} characters" if view["limit"] else name]
     for number, entry in enumerate(view["entries"], start=1):
-        first, *rest = entry["text"].split("\n")
+        first, *rest = entry["shown"].split("\n")
         if until := entry.get("until"):
             first += f"  (expired: {until})" if entry["expired"] else f"  (until {until})"
         lines += [f"{number:>3}  {terminal_line(first)}", *(f"     {terminal_line(line)}" for line in rest)]

@@ -1,7 +1,7 @@
 """Facts about entries: from the journal, kept when a person edits the file, and followed by the prompt."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -9,6 +9,7 @@ import pytest
 from memoranda.memory.curated import change_history
 from memoranda.memory.curated.facts import EntryFacts, category_of, parse_until
 from memoranda.memory.curated.operations import Add, MemoryReceipt, MemoryRefusal, Put, Replace
+from memoranda.memory.curated.relative_time import with_day, without_day
 from memoranda.memory.curated.settings import Target
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.memory.curated.tool import MemoryTool
@@ -168,9 +169,37 @@ def test_a_last_day_is_a_date_or_a_period() -> None:
         parse_until("soon")
 
 
-def test_a_relative_date_is_stored_as_the_date(store: MemoryStore) -> None:
-    """By the tool and by a person alike."""
-    yesterday = (datetime.now(UTC).date() - timedelta(1)).isoformat()
-    store.add("memory", "We switched to Fastify yesterday.")
-    (text,) = store.entries("memory")
-    assert yesterday in text and "yesterday" not in text
+def test_the_day_of_writing_is_shown_after_a_word_of_relative_time(store: MemoryStore) -> None:
+    """In the prompt and in the tool's answer; the text stays as it was said, and what is shown names its entry."""
+    text, plain = "We switched to Fastify yesterday.", "The shop uses Fastify."
+    for each in (text, plain):
+        store.add("memory", each)
+    shown = f"{text} [{date.today().isoformat()}]"
+    assert store.entries("memory") == (text, plain) and text in store.path("memory").read_text()
+    store.load_from_disk()
+    prompt = store.format_for_system_prompt("memory")
+    assert prompt is not None and shown in prompt and f"{plain} [" not in prompt
+    answer = MemoryTool(store, PERSON).call({"action": "add", "content": "Uses make."})
+    assert answer["current_entries"] == [shown, plain, "Uses make."]
+    assert isinstance(store.replace("memory", shown, "Fastify 5 is used.", PERSON), MemoryReceipt)
+    assert store.entries("memory")[0] == "Fastify 5 is used."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("Ana left last week.", "Seit gestern Node 22.", "Vor zwei Wochen umgezogen.", "Depuis hier, Node 22."),
+        *("La semaine prochaine.", "Desde ayer.", "Hace tres días.", "Desde ontem.", "Da ieri.", "Con вчера."),
+        *("上周五发布了。", "昨日から。", "어제부터."),
+    ],
+)
+def test_a_day_is_shown_in_every_language(text: str) -> None:
+    """Once, and what is shown leads back to the text."""
+    shown = with_day(text, 0.0)
+    assert (shown, with_day(shown, 86_400.0), without_day(shown)) == (f"{text} [1970-01-01]", shown, text)
+
+
+@pytest.mark.parametrize("text", ["Uses pnpm.", "Deploys on Fridays.", "Weekly report.", "部署在每周二。"])
+def test_what_names_no_relative_time_has_no_day(text: str) -> None:
+    """It means the same in a year."""
+    assert with_day(text, 0.0) == text

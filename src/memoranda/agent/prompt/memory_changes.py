@@ -6,8 +6,10 @@ in a copy of the message, and so never reaches the record.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from memoranda.errors import StorageError
+from memoranda.memory.curated.facts import show_days
 from memoranda.memory.curated.settings import file_name
 from memoranda.memory.curated.store import MemoryStore
 from memoranda.safety.fence import build_changes_block, quote
@@ -60,7 +62,8 @@ def entries_now(store: MemoryStore) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for target in store.targets():
         try:
-            found[target] = list(dict.fromkeys(store.valid_entries(target)))
+            entries = list(dict.fromkeys(store.valid_entries(target)))
+            found[target] = show_days(entries, partial(store.facts, target))
         except StorageError:
             # An unreadable file is not a change; the next write and the doctor report what is wrong.
             continue

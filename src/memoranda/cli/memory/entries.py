@@ -224,7 +224,7 @@ def format_entries(view: MemoryView, facts: Sequence[EntryFacts]) -> str:
 def _format(heading: str, facts: Sequence[EntryFacts]) -> str:
     lines = [heading]
     for number, each in enumerate(facts, start=1):
-        first, *rest = each.entry.visible_text.split("\n")
+        first, *rest = each.shown.split("\n")
         first += f"  (expired: {each.until})" if each.expired else f"  (until {each.until})" if each.until else ""
         lines += [f"{number:>3}  {first}", *(f"     {line}" for line in rest)]
     return "\n".join(lines if facts else [*lines, "  (no entries yet)"])

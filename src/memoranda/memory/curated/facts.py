@@ -6,7 +6,7 @@ are valid. An entry whose wording a person changes keeps its facts. The category
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import astuple, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal
@@ -15,6 +15,7 @@ from memoranda.memory.curated.entry_scanner import ScannedEntry
 from memoranda.memory.curated.journal import MemoryChange, MemoryJournal
 from memoranda.memory.curated.memory_file import ENTRY_DELIMITER, handle
 from memoranda.memory.curated.operations import key_of, rewrite_edits
+from memoranda.memory.curated.relative_time import names_relative_time, with_day
 from memoranda.memory.curated.settings import Target
 from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.lazy_pattern import compile_later
@@ -79,6 +80,11 @@ class EntryFacts:
     message: int | None
     until: str
     sources: tuple[str, ...] = ()
+
+    @property
+    def shown(self) -> str:
+        """The text as a reader sees it: with the day of writing, if it names a time by its distance from that day."""
+        return with_day(self.entry.visible_text, self.written)
 
     @property
     def category(self) -> Category:
@@ -269,6 +275,14 @@ def seconds_of(at: str) -> float | None:
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.casefold()))
+
+
+def show_days(texts: Sequence[str], read: Callable[[], Iterable[EntryFacts]]) -> list[str]:
+    """The texts of entries as a reader sees them (`EntryFacts.shown`); facts are read only if a text needs its day."""
+    if not any(map(names_relative_time, texts)):
+        return list(texts)
+    shown = {each.entry.visible_text: each.shown for each in read()}
+    return [shown.get(text, text) for text in texts]
 
 
 def texts_expired(facts: Iterable[EntryFacts]) -> frozenset[str]:

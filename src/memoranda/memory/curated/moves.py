@@ -24,7 +24,7 @@ from memoranda.memory.curated.operations import (
     plan,
 )
 from memoranda.memory.curated.settings import NOTES, Target, file_name
-from memoranda.memory.curated.store import MemoryStore, canonical_operation, describe_new_dates
+from memoranda.memory.curated.store import MemoryStore, canonical_operation
 from memoranda.memory.curated.writer import WriteRequest
 from memoranda.safety.behaviour import changes_behaviour
 from memoranda.support.canonical_text import canonical, unstorable_character
@@ -63,7 +63,7 @@ def write_notes(store: MemoryStore, operations: Sequence[Operation], origin: Ori
         if edit.before is not None:
             store.notes.remove(edit.before, owners[edit.before])
     done = "Saved as a note: search finds it, and no prompt shows it." if written else "Removed the note."
-    message = f"{done}{_NOT_UNDONE}{describe_new_dates(operations, wanted)}"
+    message = f"{done}{_NOT_UNDONE}"
     if not planned.edits:
         message = "There is such a note already."
     return MemoryReceipt(NOTES, Path(NOTES), message, planned.edits)

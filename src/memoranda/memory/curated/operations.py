@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from memoranda.memory.curated.memory_file import digest_prefix
+from memoranda.memory.curated.relative_time import without_day
 from memoranda.memory.curated.settings import Target
 from memoranda.support.canonical_text import digest
 from memoranda.support.lazy_dataclass import dataclass
@@ -223,20 +224,23 @@ def locate(entries: Sequence[str], old_text: str) -> int | tuple[str, ...] | Non
     """The index of the entry that matches; a tuple of the texts when several differ, None when none matches.
 
     A handle names its entry. Otherwise an entry that *is* the text wins over entries that contain it, and the first
-    of equal entries wins. Composed and decomposed letters count as the same.
+    of equal entries wins. Composed and decomposed letters count as the same. The day that is shown after an entry may
+    stand after the text.
     """
     prefix = digest_prefix(old_text)
     if prefix is not None:
         by_handle = [index for index, entry in enumerate(entries) if digest(entry).startswith(prefix)]
         if by_handle:
             return by_handle[0]
-    wanted = _comparable(old_text)
-    if not wanted:
-        return None
     comparable = [_comparable(entry) for entry in entries]
-    if wanted in comparable:
-        return comparable.index(wanted)
-    matches = [index for index, entry in enumerate(comparable) if wanted in entry]
+    for wanted in dict.fromkeys(map(_comparable, (old_text, without_day(old_text)))):
+        if not wanted:
+            return None
+        if wanted in comparable:
+            return comparable.index(wanted)
+        matches = [index for index, entry in enumerate(comparable) if wanted in entry]
+        if matches:
+            break
     distinct = tuple(dict.fromkeys(entries[index] for index in matches))
     if len(distinct) > 1:
         return distinct

@@ -27,12 +27,19 @@ def usage(used: int, limit: int) -> str:
 
 
 def render(
-    target: Target, entries: Sequence[ScannedEntry], used: int, limit: int, sources: Mapping[str, Sequence[str]]
+    target: Target,
+    entries: Sequence[tuple[ScannedEntry, str]],
+    used: int,
+    limit: int,
+    sources: Mapping[str, Sequence[str]],
 ) -> str | None:
-    """The block for these entries, or None when there are none; `sources` are those of `MemoryJournal.sources`."""
+    """The block for these entries with what is shown of each, or None when there are none.
+
+    `sources` are those of `MemoryJournal.sources`.
+    """
     if not entries:
         return None
-    shown = [entry.visible_text + describe_sources(sources.get(entry.handle, ())) for entry in entries]
+    shown = [text + describe_sources(sources.get(entry.handle, ())) for entry, text in entries]
     return _block(target, usage(used, limit), ENTRY_DELIMITER.join(shown))
 
 

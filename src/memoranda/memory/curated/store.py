@@ -9,16 +9,22 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace as with_changes
-from datetime import date
 from pathlib import Path
 from typing import Self
 
 from memoranda.errors import StorageError
 from memoranda.memory.curated import refusals
-from memoranda.memory.curated.absolute_dates import absolute_dates
 from memoranda.memory.curated.approval_queue import ApprovalQueue, Proposal
 from memoranda.memory.curated.entry_scanner import ScannedEntry
-from memoranda.memory.curated.facts import EntryFacts, Use, choose_leaving, parse_until, read_facts, texts_expired
+from memoranda.memory.curated.facts import (
+    EntryFacts,
+    Use,
+    choose_leaving,
+    parse_until,
+    read_facts,
+    show_days,
+    texts_expired,
+)
 from memoranda.memory.curated.journal import APPROVED, KEYED, MemoryAction, MemoryJournal
 from memoranda.memory.curated.memory_file import ENTRY_DELIMITER, ReadableMemoryFile, WritableState, size
 from memoranda.memory.curated.notes import Notes
@@ -239,7 +245,6 @@ class MemoryStore:
         except ValueError as error:
             return MemoryRefusal(target, "invalid", f"{error} Nothing was written.")
         request = _build_request(target, wanted, origin, allow)
-        request = with_changes(request, done=request.done + describe_new_dates(operations, wanted))
         if not origin.explicit and (self.settings.write_approval != "off" or self._needs_approval(request)):
             return self._propose(request, wanted)
         outcome = self.commit_all([request], make_room=True)
@@ -342,8 +347,10 @@ class MemoryStore:
         shown = self._writer.scanner(target).scan_entries(
             [text for text in dict.fromkeys(state.entries) if text not in expired]
         )
-        self._snapshot_entries[target] = tuple(entry.visible_text for entry in shown)
-        return render(target, shown, size(state.entries), self.settings.limit(target), self.journal.sources())
+        texts = show_days([entry.visible_text for entry in shown], lambda: self.facts(target))
+        self._snapshot_entries[target] = tuple(texts)
+        entries, limit = list(zip(shown, texts, strict=True)), self.settings.limit(target)
+        return render(target, entries, size(state.entries), limit, self.journal.sources())
 
     def _resolve(self, target: Target) -> Target:
         if target != PROJECT:
@@ -525,24 +532,13 @@ def canonical_operation(operation: Operation) -> Operation:
     """The operation with its texts as they are stored; raises ValueError for a last day that is no date."""
     if isinstance(operation, Remove):
         return Remove(canonical(operation.old_text))
-    # A reader of the next month must not take "yesterday" for the day before.
-    content = absolute_dates(canonical(operation.content), date.today())
+    content = canonical(operation.content)
     until = parse_until(operation.until)
     if isinstance(operation, Add):
         return Add(content, until)
     if isinstance(operation, Put):
         return Put(" ".join(canonical(operation.key).split()).rstrip(":"), content, until)
     return Replace(canonical(operation.old_text), content, until)
-
-
-def describe_new_dates(operations: Sequence[Operation], stored: Sequence[Operation]) -> str:
-    """What a receipt adds where the dates of a text were made absolute: the text as it is stored."""
-    texts = [
-        new.content
-        for given, new in zip(operations, stored, strict=True)
-        if not isinstance(given, Remove) and not isinstance(new, Remove) and canonical(given.content) != new.content
-    ]
-    return f" With absolute dates: {' '.join(texts)}" if texts else ""
 
 
 def _explain_merge(request: WriteRequest, outcome: MemoryReceipt) -> MemoryReceipt:

@@ -7,6 +7,7 @@ from typing import Any, assert_never
 
 from memoranda.errors import StorageError
 from memoranda.memory.curated import guidance, refusals
+from memoranda.memory.curated.facts import show_days
 from memoranda.memory.curated.operations import (
     Add,
     AwaitsApproval,
@@ -278,16 +279,16 @@ def _live_state(store: MemoryStore, target: Target) -> JsonObject:
         view = store.view(target)
     except StorageError as error:
         return {"state": str(error)}
-    shown: list[str] = []
+    texts: list[str] = []
     room = _MAX_SHOWN_CHARS
     for entry in view.entries:
         room -= len(entry.visible_text)
         if room < 0:
             break
-        shown.append(entry.visible_text)
+        texts.append(entry.visible_text)
+    valid, shown = store.valid_entries(target), show_days(texts, lambda: store.facts(target))
     state: JsonObject = {"usage": view.usage, "entry_count": len(view.entries), "current_entries": shown}
-    valid = store.valid_entries(target)
-    if expired := [text for text in shown if text not in valid]:
+    if expired := [text for text in texts if text not in valid]:
         state["expired_entries"] = expired
     return state if room >= 0 else state | {"entries_not_shown": len(view.entries) - len(shown)}
 

@@ -17,7 +17,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Literal
 
-from memoranda.memory.curated.absolute_dates import absolute_dates
 from memoranda.memory.curated.facts import NO_USE, EntryFacts, Use, choose_leaving
 from memoranda.memory.curated.memory_file import ENTRY_DELIMITER, handle
 from memoranda.memory.curated.snapshot import describe_sources
@@ -25,7 +24,7 @@ from memoranda.support.lazy_dataclass import dataclass
 from memoranda.support.shorten import shorten_end
 from memoranda.upkeep.curator.same_words import repetitions, statements_within
 
-Rule = Literal["relative_date", "expired", "same", "contained", "same_key", "gone", "worded", "full", "used"]
+Rule = Literal["expired", "same", "contained", "same_key", "gone", "worded", "full", "used"]
 
 FULL = 0.8
 # A note that was of use in so many conversations of the last month is worth a place in the prompt again.
@@ -57,9 +56,7 @@ class CuratorChange:
 
     @property
     def leaves(self) -> tuple[str, ...]:
-        """The texts that leave the prompt; another wording of an entry replaces it and leaves nothing."""
-        if self.rule == "relative_date":
-            return ()
+        """The texts that leave the prompt."""
         return tuple(text for text in self.before if text not in self.after)
 
     @property
@@ -100,7 +97,7 @@ def plan_changes(
     """
     found: list[CuratorChange] = []
     touched = {each.entry.text for each in target.facts if target.is_settled(each.entry.text)}
-    for rule in (_relative_dates, _expired, _same_key, _same, _contained, _gone, suggest):
+    for rule in (_expired, _same_key, _same, _contained, _gone, suggest):
         left = [each for each in target.facts if each.entry.text not in touched and not each.entry.findings]
         for change in rule(target, left):
             if not touched.intersection(change.before):
@@ -129,14 +126,6 @@ def _may_displace(one: EntryFacts, other: EntryFacts) -> bool:
 def _outlasts(one: EntryFacts, other: EntryFacts) -> bool:
     """Whether the first entry is still shown when the second would no longer be."""
     return not one.until or (bool(other.until) and one.until >= other.until)
-
-
-def _relative_dates(target: CuratedTarget, facts: Sequence[EntryFacts]) -> Iterator[CuratorChange]:
-    for each in facts:
-        dated = absolute_dates(each.entry.text, each.written)
-        if dated != each.entry.text:
-            reason = "It names a day by its distance from the day it was written."
-            yield CuratorChange("relative_date", target.name, (each.entry.text,), (dated,), reason)
 
 
 def _expired(target: CuratedTarget, facts: Sequence[EntryFacts]) -> Iterator[CuratorChange]:

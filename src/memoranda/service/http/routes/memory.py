@@ -59,6 +59,7 @@ ENTRY = Object(
     (
         Field("id", Text(8, 8), "Derived from the text: a changed entry has another id.", required=True),
         Field("text", Text(0, _MAX_CHARS), "The entry, or a placeholder if it is blocked.", required=True),
+        Field("shown", Text(0, _MAX_CHARS), "The same with its day, if it says yesterday or the like.", required=True),
         Field("blocked", ListOf(Text(), 0, 100), f"What the scanner found. {_BLOCKED}", required=True),
         Field("written", Text(), "When it was written, in UTC.", required=True),
         Field("confirmed", optional(Text(), "a time"), "When it was last confirmed; null if never.", required=True),
@@ -160,6 +161,7 @@ def entry_json(facts: EntryFacts) -> JsonObject:
     return {
         "id": entry_id(entry.text),
         "text": entry.visible_text,
+        "shown": facts.shown,
         "blocked": list(entry.findings),
         "written": show_time(facts.written),
         "confirmed": None if facts.confirmed is None else show_time(facts.confirmed),
@@ -252,7 +254,7 @@ def _write(call: Call, target: Target, action: str, operation: Operation) -> Ans
 
 
 def _report(call: Call, action: str, outcome: MemoryWriteResult) -> Answer:
-    answer = _as_answer(outcome)
+    answer = _as_answer(outcome, call.memory.curated)
     body = answer.body
     if body["change"] is not None:
         call.service.metrics.add("memoranda_curated_changes_total")
@@ -311,7 +313,7 @@ def confirm_entry(call: Call) -> Answer:
     wanted = f"entry:{digest(_find(call, target).entry.text)}"
     outcome = change_history.confirm_entry(call.memory.curated, (target,), wanted, PERSON)
     if isinstance(outcome, MemoryRefusal):
-        return _as_answer(outcome)
+        return _as_answer(outcome, call.memory.curated)
     call.audit("memory.confirm", f"{target} entry {call.path['entry_id']}")
     return get_entry(call)
 

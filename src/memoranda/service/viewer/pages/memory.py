@@ -183,7 +183,7 @@ def find_conflict(store: MemoryStore, target: Target, seen_id: str, mine: str) -
 def _entry_row(facts: EntryFacts, origin: EntryOrigin | None, uses: Mapping[str, Use]) -> EntryRow:
     entry = facts.entry
     use = uses.get(entry.handle)
-    return EntryRow(digest(entry.text), entry.handle, entry.visible_text, entry.findings, origin, facts, use)
+    return EntryRow(digest(entry.text), entry.handle, facts.shown, entry.findings, origin, facts, use)
 
 
 def show(request: PageRequest) -> View:
