@@ -1,24 +1,24 @@
 """One person's simulated year with a memory: do current facts reach the model, and are stale ones shown as current?
 
-    python -m benchmarks.year                      the whole year, three behaviours side by side
+    python -m benchmarks.year                      the whole year, the behaviours side by side
     python -m benchmarks.year --scale 0.1          a tenth of it
-    python -m benchmarks.year --curve year.svg     also the curve over twelve months
     python -m benchmarks.year --wordings FILE      sentences that someone else wrote, see below
 
 A seeded script states 400 facts of 12 projects in 1,500 sessions; 120 of them change later, half with cue words, 60
 have an end, and 80 remarks are trivial; in the other sessions one works on a project. The same attributes have other
-values in other projects. Facts, changes and questions have several wordings, which were written without looking at the
-rules of the curator: a change has another wording than what it changes. A scripted model saves what it is asked to
-keep. At the end of every month, probes ask for facts that hold, as the first prompt of a new session: what reaches the
-model is the memory in the prompt and the evidence for the prompt. A stale value is shown as current if an entry in the
-prompt has it and not the current one, or if the evidence has it and nothing has the current one, unless a note in it
-says until when the value was true: of two statements in evidence the older is marked. At the end, a value that was ever
-stated is lost if no search finds it.
+values in other projects. Facts, changes and questions have several wordings: a change has another wording than what
+it changes. A scripted model saves what it is asked to keep; where the answer's `similar` names the statement that the
+new one changes, it replaces that in a share of the cases (`--follows`). At the end of every month, probes ask for
+facts that hold, as the first prompt of a new session: what reaches the model is the memory in the prompt and the
+evidence for the prompt. A stale value is shown as current if an entry in the prompt has it and not the current one,
+or if the evidence has it and nothing has the current one, unless a note in it says until when the value was true: of
+two statements in evidence the older is marked. At the end, a value that was ever stated is lost if no search finds
+it.
 
 - `refuse`: a full memory refuses; nothing is recalled but the memory in the prompt (Hermes).
 - `recall`: the same, and prompts get evidence out of past conversations.
 - `whole`: every project has a memory of its own, entries have last days, and the curator tidies up every week; what
-  leaves is a note.
+  leaves is a note. It is counted with a writer who follows the hint in 0, 50 and 90 % of the cases.
 
 Every behaviour has the same sessions. No model is asked. The clock is not simulated: where a fact ends in the script,
 its last day is set to a past one.
@@ -51,11 +51,12 @@ sentence, or, if its memory has last days, sets that of the fact.
 import argparse
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from string import Formatter
 from tempfile import TemporaryDirectory
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import memoranda
 from memoranda.integrations.hooks.prompt_evidence import find_evidence
@@ -64,7 +65,6 @@ from memoranda.memory.curated.settings import project_in
 from memoranda.support.origin import PERSON
 
 Behaviour = Literal["refuse", "recall", "whole"]
-BEHAVIOURS: tuple[Behaviour, ...] = get_args(Behaviour)
 MONTHS = 12
 PROJECTS = (
     *("atlas", "borealis", "cinder", "dynamo", "ember", "falcon"),
@@ -248,13 +248,14 @@ class Counts(NamedTuple):
     lost: int = 0
 
 
-def live(year: Year, behaviour: Behaviour, home: Path, seed: int) -> list[Counts]:
+def live(year: Year, behaviour: Behaviour, home: Path, seed: int, follows: float) -> list[Counts]:
     """Live through the year with one behaviour, and return what the probes of each month found."""
+    writer = random.Random(seed + 2)
     dice = random.Random(seed + 1)
     found: list[Counts] = []
     with memoranda.open(home) as memory:
         for number in range(year.sessions):
-            _one_session(memory, year, number, behaviour)
+            _one_session(memory, year, number, behaviour, lambda: writer.random() < follows)
             if behaviour == "whole":
                 _expire(memory, year, number)
                 if number % max(1, year.sessions // 52) == 0:
@@ -280,9 +281,12 @@ def _stored_target(memory: memoranda.Memory, project: str, behaviour: Behaviour)
     return next((target for target in memory.curated.storage.targets() if project_in(target) == wanted), "memory")
 
 
-def _one_session(memory: memoranda.Memory, year: Year, number: int, behaviour: Behaviour) -> None:
+def _one_session(
+    memory: memoranda.Memory, year: Year, number: int, behaviour: Behaviour, follows: Callable[[], bool]
+) -> None:
     said = [(fact.project, fact.statement(0)) for fact in year.facts if fact.stated == number]
     said += [(fact.project, fact.statement(1)) for fact in year.facts if fact.changed == number]
+    changes = {fact.statement(1): fact.statement(0) for fact in year.facts if fact.changed == number}
     endings = [(fact.project, fact.ending()) for fact in year.facts if fact.ends == number and fact.ending()]
     said += endings
     said += [("", random.Random(number).choice(year.wordings.remarks))] if number in year.remarks else []
@@ -294,7 +298,11 @@ def _one_session(memory: memoranda.Memory, year: Year, number: int, behaviour: B
             with session.turn(text) as turn:
                 if project and (behaviour != "whole" or (project, text) not in endings):
                     # A refused write stays refused: the model of the script does not tidy up.
-                    memory.remember(text, _target(project, behaviour))
+                    target = _target(project, behaviour)
+                    answer = memory.remember(text, target)
+                    if changes.get(text) in answer.get("similar", ()) and follows():
+                        stored = _stored_target(memory, project, behaviour)
+                        memory.curated.replace(stored, changes[text], text, PERSON)
                 turn.done("Noted.")
 
 
@@ -340,29 +348,11 @@ def _is_shown(value: str, evidence: str, fact: Fact) -> bool:
     return value in evidence and not notes and not is_ended
 
 
-def draw(curves: dict[Behaviour, list[Counts]]) -> str:
-    """The share of current facts that reached the model, month by month, as SVG."""
-    colours = {"refuse": "#c0392b", "recall": "#7f8c8d", "whole": "#2471a3"}
-    lines = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 480 260" font-family="sans-serif" font-size="11">']
-    for share in (0, 0.5, 1):
-        y = 220 - 190 * share
-        lines.append(
-            f'<line x1="40" x2="460" y1="{y}" y2="{y}" stroke="#ddd"/><text x="8" y="{y + 4}">{share:.0%}</text>'
-        )
-    for row, (name, counts) in enumerate(curves.items()):
-        points = " ".join(
-            f"{40 + 35 * each.month},{220 - 190 * each.reached / max(1, each.probes):.0f}" for each in counts
-        )
-        lines.append(f'<polyline points="{points}" fill="none" stroke="{colours[name]}" stroke-width="2"/>')
-        lines.append(f'<text x="{60 + 130 * row}" y="250" fill="{colours[name]}">{name}</text>')
-    return "\n".join([*lines, "</svg>", ""])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--scale", type=float, default=1.0)
-    parser.add_argument("--curve", type=Path)
+    parser.add_argument("--follows", type=float, nargs="*", default=[0.0, 0.5, 0.9])
     parser.add_argument("--wordings", type=Path)
     options = parser.parse_args()
     try:
@@ -373,21 +363,23 @@ def main() -> None:
     print(f"{len(year.facts)} facts in {year.sessions} sessions, seed {options.seed}")
     print("| behaviour | current facts reached | stale shown as current | tokens per prompt | facts of others | lost |")
     print("|---|---|---|---|---|---|")
-    curves: dict[Behaviour, list[Counts]] = {}
-    for behaviour in BEHAVIOURS:
+    runs: list[tuple[Behaviour, float]] = [
+        ("refuse", 0.0),
+        ("recall", 0.0),
+        *(("whole", each) for each in options.follows),
+    ]
+    for behaviour, follows in runs:
         with TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as directory:
-            curves[behaviour] = live(year, behaviour, Path(directory) / "home", options.seed)
-        months = curves[behaviour]
+            months = live(year, behaviour, Path(directory) / "home", options.seed, follows)
         probes, reached, stale, characters, others, lost = (
             sum(column) for column in list(zip(*months, strict=True))[1:]
         )
+        name = f"{behaviour}, hint followed in {follows:.0%}" if behaviour == "whole" else behaviour
         print(
-            f"| {behaviour} | {reached / probes:.3f} | {stale / probes:.3f} | {characters / probes / 4:.0f} "
+            f"| {name} | {reached / probes:.3f} | {stale / probes:.3f} | {characters / probes / 4:.0f} "
             f"| {others / probes:.1f} | {lost} |",
             flush=True,
         )
-    if options.curve:
-        options.curve.write_text(draw(curves), "utf-8")
 
 
 if __name__ == "__main__":

@@ -202,13 +202,17 @@ class EntryChange(TypedDict):
 
 
 class MemoryAnswer(TypedDict):
-    """The receipt of a memory write (`success`, `changed`, `stored_in`, `change`), or a refusal (`reason`, `error`)."""
+    """The receipt of a memory write (`success`, `changed`, `stored_in`, `change`), or a refusal (`reason`, `error`).
+
+    `similar` has at most two entries or notes of the same memory that share most with the new text, the closest first.
+    """
 
     success: bool
     done: NotRequired[bool]
     target: NotRequired[str]
     message: NotRequired[str]
     changed: NotRequired[list[EntryChange]]
+    similar: NotRequired[list[str]]
     stored_in: NotRequired[str]
     change: NotRequired[int]
     visible_from: NotRequired[str]

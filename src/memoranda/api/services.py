@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from memoranda.memory.checkpoints.store import CheckpointStore
     from memoranda.memory.curated.facts import EntryFacts, Use
     from memoranda.memory.curated.operations import MemoryReceipt
+    from memoranda.memory.curated.settings import Target
     from memoranda.memory.curated.store import MemoryStore
     from memoranda.memory.skills.store import SkillStore
     from memoranda.models.model import ChatModel, Usage
@@ -148,6 +149,7 @@ class HomeServices:
             store.use_project(project)
         store.notes = Notes(lambda: self.sessions_for(user).items, lambda: self.has_record)
         store.uses = lambda facts: self._count_uses(user, facts)
+        store.similar = lambda target, texts: _find_similar(store, target, texts)
         return store
 
     def _count_uses(self, user: str | None, facts: "Sequence[EntryFacts]") -> "Mapping[str, Use]":
@@ -451,3 +453,10 @@ class HomeServices:
 def new_session_id() -> str:
     """An id for a new session; ids sort by time."""
     return f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{os.urandom(3).hex()}"
+
+
+def _find_similar(store: "MemoryStore", target: "Target", texts: "Sequence[str]") -> list[str]:
+    """The entries and notes that share most with texts; only writes need the tokenizer."""
+    from memoranda.search.similar_entries import similar_entries
+
+    return similar_entries(store, target, texts)

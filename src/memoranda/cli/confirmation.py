@@ -47,7 +47,7 @@ def _agrees(invocation: Invocation, planned: PlannedChange) -> bool:
     """Show the change and ask; ends the command if there is no answer."""
     if not invocation.as_json:
         click.echo(planned.text)
-    if _can_ask(invocation):
+    if can_ask(invocation):
         try:
             return click.confirm(planned.question, default=planned.default)
         except click.Abort as error:
@@ -55,7 +55,16 @@ def _agrees(invocation: Invocation, planned: PlannedChange) -> bool:
     fail_unanswered(invocation, planned.hint, planned.data)
 
 
-def _can_ask(invocation: Invocation) -> bool:
+def ask(question: str) -> bool:
+    """Asks a question whose answer is no unless a person says yes."""
+    try:
+        return click.confirm(question, default=False, err=True)
+    except click.Abort as error:
+        _raise_interrupt(error)
+        return False
+
+
+def can_ask(invocation: Invocation) -> bool:
     return not invocation.as_json and sys.stdin.isatty()
 
 

@@ -89,8 +89,11 @@ class RemoteCommands:
     def remember(self, *, words: tuple[str, ...], target: Target, **options: Any) -> None:
         self.add(text="-" if words == ("-",) else " ".join(words), target=target, **options)
 
-    def add(self, *, text: str, target: Target, project: str, key: str, until: str, allow: tuple[str, ...]) -> None:
-        self._refuse_options({"allow": allow})
+    def add(
+        self, *, text: str, target: Target, project: str, key: str, until: str, replace: bool | None,
+        allow: tuple[str, ...],
+    ) -> None:  # fmt: skip
+        self._refuse_options({"allow": allow, "replace": replace})
         answer = self.memory.remember(_read_text(text), self._target(target, project), key=key, until=until)
         if not answer["success"]:
             self.invocation.fail(answer["error"], dict(answer))
@@ -347,6 +350,8 @@ class RemoteCommands:
     def _report(self, receipt: Mapping[str, Any], old_text: str = "") -> None:
         lines = [str(receipt["message"])]
         lines += format_old_text(old_text).split("\n") if old_text else []
+        if similar := receipt.get("similar"):
+            lines += ["Close to it:", *(line for text in similar for line in format_old_text(text).split("\n"))]
         if receipt.get("change"):
             lines += [
                 f"change {receipt['change']} · {self.invocation.url}",

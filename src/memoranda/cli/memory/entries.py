@@ -11,8 +11,8 @@ from pathlib import Path
 
 import click
 
-from memoranda.cli.confirmation import require_yes
-from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options
+from memoranda.cli.confirmation import ask, can_ask, require_yes
+from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options, printable
 from memoranda.cli.open_home import open_memory_of
 from memoranda.errors import SessionError, StorageError
 from memoranda.home.config import editor_is_set
@@ -86,6 +86,10 @@ def _require_name(context: click.Context, parameter: click.Parameter, value: str
 _key_option = click.option(
     "--key", metavar="NAME", callback=_require_name,
     help="The text is the value of this key, in place of the earlier one.",
+)  # fmt: skip
+_replace_option = click.option(
+    "--replace/--keep", default=None,
+    help="It replaces the entry that shares most with it, if one is near; or it stands beside it. A terminal asks.",
 )  # fmt: skip
 _REMEMBER_EPILOG = """\b
 Examples:
@@ -256,18 +260,56 @@ def _as_data(facts: Sequence[EntryFacts]) -> list[dict[str, object]]:
 @project_option
 @_key_option
 @_until_option
+@_replace_option
 @_allow_option
 @memory_options
 def add(
-    invocation: Invocation, text: str, target: Target, project: str, key: str, until: str, allow: tuple[str, ...]
+    invocation: Invocation,
+    text: str,
+    target: Target,
+    project: str,
+    key: str,
+    until: str,
+    replace: bool | None,
+    allow: tuple[str, ...],
 ) -> None:
     """Add an entry; the same as 'memoranda remember'. '-' reads it from standard input."""
     store, target = open_target(invocation, target, project)
-    report(invocation, store, _apply(store, target, _addition(_read_text(text), key, until), frozenset(allow)))
+    _save(invocation, store, target, _fact(_read_text(text), key, until), allow, replace=replace)
 
 
-def _addition(text: str, key: str, until: str) -> Operation:
+def _fact(text: str, key: str, until: str) -> Add | Put:
     return Put(key, text, until) if key else Add(text, until)
+
+
+def _save(
+    invocation: Invocation,
+    store: MemoryStore,
+    target: Target,
+    fact: Add | Put,
+    allow: tuple[str, ...],
+    *,
+    replace: bool | None,
+) -> None:
+    operation = _addition(invocation, store, target, fact, replace=replace)
+    report(invocation, store, _apply(store, target, operation, frozenset(allow)))
+
+
+def _addition(
+    invocation: Invocation, store: MemoryStore, target: Target, fact: Add | Put, *, replace: bool | None
+) -> Operation:
+    """The operation that saves a fact: it may be the new value of an entry that shares much with it.
+
+    A person at a terminal is asked; elsewhere the fact is added, and the answer names the entry.
+    """
+    if isinstance(fact, Put) or not (replace or (replace is None and can_ask(invocation))):
+        return fact
+    entries = {each.shown: each.entry for each in store.facts(target)} if target != NOTES else {}
+    near = [text for text in store.similar(target, [canonical(fact.content)]) if text in entries]
+    for text in near:
+        if replace or ask(f"{format_old_text(printable(text))}\nDoes it replace this entry?"):
+            return Replace(entries[text].handle, fact.content, fact.until)
+    return fact
 
 
 @click.command()
@@ -447,6 +489,9 @@ def report(invocation: Invocation, store: MemoryStore, outcome: MemoryWriteResul
     if data.get("change"):
         lines.append(f"{data['usage']} · change {data['change']} · {data['stored_in']}")
         lines.append(_when_seen(store, outcome))
+    if data.get("similar") and not can_ask(invocation):
+        lines += ["Close to it; --replace puts a new value in the place of the old one:"]
+        lines += [format_old_text(printable(text)) for text in data["similar"]]
     invocation.respond("\n".join(lines), data)
 
 
@@ -476,6 +521,7 @@ def _read_text(argument: str) -> str:
 @project_option
 @_key_option
 @_until_option
+@_replace_option
 @_allow_option
 @memory_options
 def remember(
@@ -485,13 +531,15 @@ def remember(
     project: str,
     key: str,
     until: str,
+    replace: bool | None,
     allow: tuple[str, ...],
 ) -> None:
     """Save a fact for every agent that uses this home. '-' reads it from standard input.
 
-    The fact is on disk when the command answers, and agents know it from their next session on. 'memoranda memory'
-    lists, changes, removes and undoes.
+    The fact is on disk when the command answers, and agents know it from their next session on. If it may be the new
+    value of an entry that is there, a terminal asks whether it replaces it. 'memoranda memory' lists, changes, removes
+    and undoes.
     """
     text = sys.stdin.read() if words == ("-",) else " ".join(words)
     store, target = open_target(invocation, target, project)
-    report(invocation, store, _apply(store, target, _addition(text, key, until), frozenset(allow)))
+    _save(invocation, store, target, _fact(text, key, until), allow, replace=replace)

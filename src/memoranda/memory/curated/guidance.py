@@ -11,7 +11,9 @@ Leave out task progress, results, logs, to-do lists, numbers of issues or commit
 
 Both files are shown in your system prompt as they were when the session began. A write is on disk at once; the \
 prompt shows it from the next session on, so do not repeat it. Space is limited: when it is full, consolidate with \
-one call that carries several operations. replace and remove find their entry by old_text, a short part of it that \
+one call that carries several operations. A new value of the same thing replaces the old entry instead of standing \
+beside it: look before you add, and if "similar" in the answer has the older value of what you just saved, replace it \
+with your text in a second call. replace and remove find their entry by old_text, a short part of it that \
 occurs in no other entry (a handle such as "entry:1a2b3c4d" works too)."""
 
 PROJECT_DESCRIPTION = """

@@ -122,6 +122,8 @@ class MemoryStore:
         # What has no place in a prompt; None without a record. `uses` counts how often entries were of use.
         self.notes: Notes | None = None
         self.uses: Callable[[Sequence[EntryFacts]], Mapping[str, Use]] = lambda facts: {}
+        # Finds the entries and notes of a target that share most with texts (`search.similar_entries`).
+        self.similar: Callable[[Target, Sequence[str]], list[str]] = lambda target, texts: []
         # Called with every change that is written through this store; it must not raise.
         self.written: Callable[[MemoryReceipt, Origin], None] = lambda receipt, origin: None
 

@@ -220,7 +220,7 @@ def describe(outcome: MemoryWriteResult, store: MemoryStore) -> JsonObject:
         case AwaitsApproval():
             return {
                 "success": False, "staged": True, "done": True, "reason": "approval", "target": outcome.target,
-                "pending_id": outcome.proposal, "message": outcome.message,
+                "pending_id": outcome.proposal, "message": outcome.message, "similar": similar_to(outcome, store),
             }  # fmt: skip
         case MemoryRefusal():
             result = _describe_refusal(outcome, store)
@@ -242,7 +242,7 @@ def _describe_receipt(receipt: MemoryReceipt, store: MemoryStore) -> JsonObject:
     result: JsonObject = {
         "success": True, "done": True, "target": receipt.target, "message": receipt.message,
         "changed": [_describe_edit(edit, receipt.target, store) for edit in receipt.edits],
-        "stored_in": str(receipt.stored_in),
+        "stored_in": str(receipt.stored_in), "similar": similar_to(receipt, store),
     }  # fmt: skip
     if receipt.moved:
         result["moved_to_notes"] = [store.visible_text(receipt.target, text) for text in receipt.moved]
@@ -251,6 +251,17 @@ def _describe_receipt(receipt: MemoryReceipt, store: MemoryStore) -> JsonObject:
     if receipt.backup:
         result["backup"] = str(receipt.backup)
     return result
+
+
+def similar_to(outcome: MemoryReceipt | AwaitsApproval, store: MemoryStore) -> list[str]:
+    """The entries and notes that share most with what was written, or what awaits a person."""
+    if isinstance(outcome, MemoryReceipt):
+        texts = [edit.after for edit in outcome.edits if edit.after is not None]
+    else:
+        proposal = store.proposals.get(outcome.proposal)
+        operations = proposal.operations if proposal is not None else ()
+        texts = [item.content for item in operations if not isinstance(item, Remove)]
+    return store.similar(outcome.target, texts) if texts else []
 
 
 def _describe_edit(edit: EntryEdit, target: Target, store: MemoryStore) -> JsonObject:

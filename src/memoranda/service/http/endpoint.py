@@ -52,7 +52,11 @@ def _answer_once(answers: Answers, call: Call, key: str, work: Callable[[], Answ
         answer = work()
         if answer.status >= 500:
             return answer
-        if answers.store(token, StoredAnswer(fingerprint, answer.status, write_json(answer.body).decode())):
+        # A text of memory is not kept beside memory, where forgetting would not find it.
+        kept = (
+            answer.body | {"similar": []} if isinstance(answer.body, dict) and "similar" in answer.body else answer.body
+        )
+        if answers.store(token, StoredAnswer(fingerprint, answer.status, write_json(kept).decode())):
             return answer
         stored = answers.find(token)
         if stored is None or stored.fingerprint == fingerprint:

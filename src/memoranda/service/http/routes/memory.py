@@ -26,6 +26,8 @@ from memoranda.memory.curated.operations import (
     Replace,
 )
 from memoranda.memory.curated.settings import NOTES, Target, is_target
+from memoranda.memory.curated.store import MemoryStore
+from memoranda.memory.curated.tool import similar_to
 from memoranda.search.request import show_time
 from memoranda.service.http.cursors import read_cursor, write_cursor
 from memoranda.service.http.problems import Problem
@@ -103,6 +105,13 @@ RECEIPT = Object(
         Field("message", Text(0, 2_000), "What was done.", required=True),
         Field("change", optional(Whole(), "a number"), "The number in the log; null if nothing changed.", True),
         Field("ids", ListOf(Text(8, 8), 0, 1_000), "The ids of the entries that were written.", required=True),
+        Field(
+            "similar",
+            ListOf(Text(0, _MAX_CHARS), 0, 2),
+            "The entries or notes of the same memory that share most with "
+            "the new text, the closest first: is it a new value of the same thing? Empty in a repeated answer.",
+            True,
+        ),
         Field("proposal", Text(8, 8), "With status 202: the proposal that awaits a person."),
     ),
     name="Receipt",
@@ -174,11 +183,12 @@ def entry_json(facts: EntryFacts) -> JsonObject:
     }
 
 
-def _as_answer(outcome: MemoryWriteResult) -> Answer:
-    """A receipt without any text of the entries, so that it can be stored; raises Problem for a refusal."""
+def _as_answer(outcome: MemoryWriteResult, store: MemoryStore) -> Answer:
+    """A receipt; raises Problem for a refusal. Only `similar` has texts of entries: it is not stored for a retry."""
     if isinstance(outcome, AwaitsApproval):
         body: JsonObject = {"success": False, "staged": True, "target": outcome.target, "message": outcome.message}
-        return Answer(body | {"change": None, "ids": [], "proposal": outcome.proposal}, 202)
+        body |= {"change": None, "ids": [], "similar": similar_to(outcome, store), "proposal": outcome.proposal}
+        return Answer(body, 202)
     if isinstance(outcome, MemoryReceipt):
         written = [edit.after for edit in outcome.edits if edit.after is not None]
         is_new = any(edit.before is None for edit in outcome.edits)
@@ -188,6 +198,7 @@ def _as_answer(outcome: MemoryWriteResult) -> Answer:
                 "message": outcome.message,
                 "change": outcome.change,
                 "ids": [entry_id(text) for text in written],
+                "similar": similar_to(outcome, store),
             },
             201 if is_new else 200,
             {"ETag": etag_of(written[0])} if len(written) == 1 else {},
