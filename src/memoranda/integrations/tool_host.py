@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 _REMEMBER = (
     "Save one fact that the user asked to be remembered, in a sentence that will still make sense in a year. It is on "
     "disk when this answers, and known to every agent of the user from their next session on. Correct or remove what "
-    "is remembered with `memory`."
+    "is remembered with `memory`: if `similar` in the answer has the older value of the same thing, replace it."
 )
 _REMEMBER_TEXT = "The fact, in a short sentence of its own: 'The staging database is called heron.'"
 _REMEMBER_TARGET = "'memory' for notes about work and surroundings, 'user' for who the user is and what they prefer"

@@ -13,7 +13,6 @@ from unicodedata import combining, normalize
 from memoranda.search.index.related_words import close_words, related_words
 from memoranda.search.index.stemmer import stem
 from memoranda.support.lazy_dataclass import dataclass
-from memoranda.upkeep.curator.word_roots import is_light, root_of
 
 Kind = Literal["word", "name", "number", "date", "path"]
 
@@ -157,20 +156,6 @@ daisy dick penny sandy terry kim lee chuck gene russell warren curtis jordan cha
 """
 _FIRST_NAMES = frozenset(_FIRST_NAME_WORDS.split())
 _EMPHASIS = frozenset({"not", "never", "only", "no", "and", "or", "all", "must", "do", "if", "any"})
-_SPELLINGS = {
-    stem(word): stem(words.split()[0])
-    for words in (
-        "database db", "configuration config", "documentation docs doc", "deploy deployment", "production prod",
-        "development dev", "javascript js", "typescript ts", "postgresql postgres", "kubernetes k8s", "repository repo",
-        "environment env", "color colour", "favorite favourite", "email e-mail mail",
-        "format formatting formatter", "answer reply replies response", "directly straight",
-        "argument parameter param",
-        "authentication auth", "application app", "administrator admin", "character char", "variable var",
-        "message msg", "package pkg", "command cmd", "kurz kurze kurzen knapp knappe knappen",
-        "court courte courts courtes bref brève brefs brèves", "corto corta cortos cortas breve breves",
-    )
-    for word in words.split()
-}  # fmt: skip
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 # Japanese writes what joins words in hiragana.
 _CJK_STOP = frozenset(map(chr, range(0x3041, 0x3097))) | frozenset(
@@ -307,8 +292,6 @@ def _word(match: re.Match[str], unit: str, at: int, *, language: str, starts: bo
     if is_stop or lower.endswith("n't") or (lower in _UNITS and len(lower) == 1):
         return None
     key = stem(_without_accents(lower))
-    if key in _SPELLINGS:
-        return Word("word", _SPELLINGS[key], text, at)
     return Word("name" if _is_name(text, lower, key, language=language, starts=starts) else "word", key, text, at)
 
 
@@ -321,7 +304,7 @@ def _is_name(text: str, lower: str, key: str, *, language: str, starts: bool) ->
     bare = re.sub(r"['’]s?$", "", text)
     if len(bare) > 1 and (bare.isupper() or any(char.isdigit() for char in bare) or re.search(r"[a-z][A-Z]", bare)):
         return True
-    known = not (lower in _FIRST_NAMES and bare[0].isupper()) and (is_filler(key) or is_known(key) or is_light(key))
+    known = not (lower in _FIRST_NAMES and bare[0].isupper()) and (is_filler(key) or is_known(key))
     if not bare[0].isupper():
         return language == "en" and lower.isascii() and len(lower) > 2 and not known
     # German writes every noun with a capital.
@@ -373,7 +356,7 @@ _MIN_INFIX = 5
 @lru_cache(maxsize=20_000)
 def same_word(one: str, other: str) -> bool:
     """Whether two stems are forms of one word, or words that mean the same."""
-    if root_of(one) == root_of(other):
+    if one == other:
         return True
     if _CJK.match(one):
         return False
