@@ -202,10 +202,7 @@ class EntryChange(TypedDict):
 
 
 class MemoryAnswer(TypedDict):
-    """The receipt of a memory write (`success`, `changed`, `stored_in`, `change`), or a refusal (`reason`, `error`).
-
-    `similar` has at most two entries or notes of the same memory that share most with the new text, the closest first.
-    """
+    """The receipt of a memory write (`success`, `changed`, `stored_in`, `change`), or a refusal (`reason`, `error`)."""
 
     success: bool
     done: NotRequired[bool]
@@ -213,6 +210,7 @@ class MemoryAnswer(TypedDict):
     message: NotRequired[str]
     changed: NotRequired[list[EntryChange]]
     similar: NotRequired[list[str]]
+    """At most two entries or notes of the same memory that share most with the new text, the closest first."""
     stored_in: NotRequired[str]
     change: NotRequired[int]
     visible_from: NotRequired[str]

@@ -384,10 +384,3 @@ def test_undo_with_nothing_to_undo_says_so(terminal: Terminal) -> None:
     """It does not speak of a text that was not found."""
     result = terminal.run("memory", "undo")
     assert result.exit_code == 1 and "There is no change to undo." in result.output
-
-
-def test_a_receipt_says_what_was_stored_where_a_date_was_made_absolute(terminal: Terminal) -> None:
-    """So that a wrong date is seen at once; other texts are not repeated."""
-    said = terminal.ok("remember", "The depot moved yesterday.")
-    assert "Saved in MEMORY.md. With absolute dates: The depot moved on 2" in said
-    assert "depot" not in terminal.ok("remember", "The depot is red.")

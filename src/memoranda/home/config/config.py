@@ -280,7 +280,7 @@ KEYS = (
         "Whether a person must approve what the agent saves."),
     Key("memory.untrusted_writes", "propose or save", _one_of("propose", "save"),
         "Whether a person must approve what the agent saves after it read untrusted text, if that text may have "
-        "suggested it and it would change what the agent does."),
+        "suggested it and it would change what the agent does, or what the user said."),
     Key("memory.when_full", "refuse or make_room", _one_of("refuse", "make_room"),
         "Whether a write to a full file is refused, or moves what is of least use to notes."),
     Key("memory.trusted_tools", "a list of tools, or nothing", _parse_names,
