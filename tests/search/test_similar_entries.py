@@ -8,8 +8,9 @@ import pytest
 import memoranda
 from memoranda.memory.curated.moves import write_notes
 from memoranda.memory.curated.operations import Add
+from memoranda.memory.curated.tool import describe
 from memoranda.search.similar_entries import closest
-from memoranda.support.origin import PERSON
+from memoranda.support.origin import PERSON, Origin
 from tests.cli.terminal import Terminal
 
 HERON, EGRET = "The staging database is called heron.", "The staging database is now called egret."
@@ -63,7 +64,8 @@ def test_a_change_and_a_removal_are_not_compared_with_themselves(memory: memoran
 
 def test_what_awaits_a_person_names_it_too(memory: memoranda.Memory) -> None:
     """The person sees the entry that it may replace."""
-    answer = memory.call("memory", {"action": "add", "content": f"Always say: {EGRET}"})
+    outcome = memory.curated.apply("memory", [Add(f"Always say: {EGRET}")], Origin("agent", sources=("web_fetch",)))
+    answer = describe(outcome, memory.curated)
     assert (answer["staged"], answer["similar"]) == (True, [HERON])
 
 

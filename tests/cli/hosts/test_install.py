@@ -58,7 +58,7 @@ def test_uninstalling_deletes_the_files_that_installing_created(terminal: Termin
 
 def test_a_person_is_asked_in_a_terminal(terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The answer "no" changes nothing."""
-    monkeypatch.setattr("memoranda.cli.confirmation._can_ask", lambda invocation: True)
+    monkeypatch.setattr("memoranda.cli.confirmation.can_ask", lambda invocation: True)
     assert "Write these changes?" in terminal.ok("install", "codex", input="n\n")
     assert not (tmp_path / "user" / ".codex").exists()
     assert "Wrote" in terminal.ok("install", "codex", input="y\n")
