@@ -4,6 +4,7 @@ import json
 import stat
 import time
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -384,3 +385,12 @@ def test_undo_with_nothing_to_undo_says_so(terminal: Terminal) -> None:
     """It does not speak of a text that was not found."""
     result = terminal.run("memory", "undo")
     assert result.exit_code == 1 and "There is no change to undo." in result.output
+
+
+def test_what_was_said_relative_to_a_day_is_shown_with_that_day(terminal: Terminal) -> None:
+    """In the list and in what is recalled; the file keeps what was said, and what is shown names the entry."""
+    terminal.ok("remember", "Deploys moved yesterday.")
+    shown = f"Deploys moved yesterday. [{date.today().isoformat()}]"
+    assert shown in terminal.ok("memory", "list") and shown in terminal.ok("recall", "when did deploys move?")
+    assert (terminal.home / "memories" / "MEMORY.md").read_text().strip() == "Deploys moved yesterday."
+    assert "Removed" in terminal.ok("memory", "remove", shown)

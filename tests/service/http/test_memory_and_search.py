@@ -139,6 +139,16 @@ def test_the_memory_of_a_project_over_http(client: httpx.Client) -> None:
     assert client.get("/v1/memory/project%3Acrane/entries").status_code == 404
 
 
+def test_a_write_names_what_is_similar_and_a_retry_has_no_text_of_memory(client: httpx.Client) -> None:
+    """The stored answer is not forgotten with the entry, so it has none; an entry is shown with its day."""
+    client.post(ENTRIES, json={"text": "The staging database is heron since yesterday."})
+    (shown,) = [entry["shown"] for entry in client.get(ENTRIES).json()["entries"] if "heron" in entry["text"]]
+    assert shown.startswith("The staging database is heron since yesterday. [20")
+    key = {"Idempotency-Key": "once"}
+    answers = [client.post(ENTRIES, json={"text": "The staging database is egret."}, headers=key) for _ in range(2)]
+    assert [answer.json()["similar"] for answer in answers] == [[shown], []]
+
+
 def test_the_curator_proposes_and_applies_over_http(client: httpx.Client) -> None:
     """The entry that a newer one contains leaves memory, and one undo brings it back."""
     for text in ("Staging is on 10.2.0.14.", "Staging is on 10.2.0.14. It has two disks."):

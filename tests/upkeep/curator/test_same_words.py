@@ -140,6 +140,7 @@ def test_an_entry_stands_in_another_as_whole_sentences(shorter: str, longer: str
         ("Releases are cut from stable.", "Releases are cut from stable and signed."),
         ("部署在每周二", "不要以为部署在每周二。"),
         ("Ana owns billing.\nBen owns search.", "Ana owns billing.\nZoe owns search."),
+        ("Ana owns billing.\nBen owns search", "Ana owns billing.\nBen owns search, but not its index."),
     ],
 )
 def test_words_within_a_sentence_are_no_statement(shorter: str, longer: str) -> None:
