@@ -74,8 +74,8 @@ def command(
         ExitStack() as stack,
     ):
         stored = memory.config.model
-        model = _choose_model(invocation, memory, replace(stored, name=model_name) if model_name else stored)
         resumed = _find_session_to_resume(invocation, memory, resume) if resume else None
+        model = _choose_model(invocation, memory, replace(stored, name=model_name) if model_name else stored)
         output, read = PipeOutput(), _read_pipe
         if is_terminal:
             # The line editor and the renderer take a moment to load, and only a person needs them.
