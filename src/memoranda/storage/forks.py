@@ -10,11 +10,10 @@ Every open home asks `require_same_process` first; a child opens Memoranda itsel
 
 import errno
 import os
-import sqlite3
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Protocol, runtime_checkable
 from weakref import WeakSet
 
 from memoranda.errors import StorageError
@@ -28,6 +27,14 @@ _forks = 0
 # Device and inode of the files that were open when this process was forked.
 _inherited: set[tuple[int, int]] = set()
 _kept: WeakSet[Any] = WeakSet()
+
+
+@runtime_checkable
+class LeftToParent(Protocol):
+    """What a child of this process neither uses nor closes."""
+
+    def leave_to_parent(self) -> None:
+        """Refuse every use from now on."""
 
 
 def process_mark() -> int:
@@ -86,26 +93,6 @@ def refuse_inherited(path: Path) -> None:
         raise OSError(errno.EBUSY, "the parent process had it open when it forked this one", str(path))
 
 
-class Connection(sqlite3.Connection):
-    """A connection that a child of this process neither uses nor closes: `sqlite3.connect(…, factory=Connection)`."""
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        keep_in_children(self)
-
-
-class _ParentsConnection(Connection):
-    """What a connection becomes in a child."""
-
-    def _refuse(self, *_: object, **__: object) -> NoReturn:
-        raise forked_error("This database")
-
-    execute = executemany = executescript = cursor = backup = commit = rollback = _refuse
-
-    def close(self) -> None:
-        """Leave the connection to the parent."""
-
-
 def _load_ctypes() -> None:
     # Before the fork, because in the child its import could wait for a thread that exists only in the parent.
     if _kept:
@@ -118,8 +105,8 @@ def _refuse_in_child() -> None:
     _inherited.update(_open_files())
     for item in list(_kept):
         _count_reference(item)
-        if isinstance(item, Connection):
-            item.__class__ = _ParentsConnection
+        if isinstance(item, LeftToParent):
+            item.leave_to_parent()
 
 
 def _count_reference(item: object) -> None:

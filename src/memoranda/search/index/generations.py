@@ -27,7 +27,8 @@ from urllib.parse import quote
 from memoranda.memory.record.schema import FILTERED_COLUMNS
 from memoranda.search.index.sequences import CHUNK
 from memoranda.search.index.tokenizer import VERSION as SEGMENTATION
-from memoranda.storage.forks import Connection, refuse_inherited
+from memoranda.storage.forks import refuse_inherited
+from memoranda.storage.sqlite.forked_connection import Connection
 from memoranda.storage.sqlite.write_ahead_log import supports_log
 from memoranda.support.durable_files import PRIVATE_FILE, sync
 

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from memoranda.memory.record.schema import FILTERED_COLUMNS
 from memoranda.search.index.message_text import kinds_for_roles
 from memoranda.search.index.postings import Filters
-from memoranda.storage.forks import Connection, file_identity, refuse_inherited
+from memoranda.storage.forks import file_identity, refuse_inherited
 from memoranda.storage.position import START, Position
+from memoranda.storage.sqlite.forked_connection import Connection
 from memoranda.support.durable_files import PRIVATE_FILE
 
 if TYPE_CHECKING:

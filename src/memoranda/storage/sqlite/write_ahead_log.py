@@ -15,8 +15,9 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from memoranda.errors import LockTimeoutError, StorageError
-from memoranda.storage.forks import Connection, forked_error, is_inherited
+from memoranda.storage.forks import forked_error, is_inherited
 from memoranda.storage.orphaned_wal import refuse_missing_main_file, wal_path
+from memoranda.storage.sqlite.forked_connection import Connection
 from memoranda.storage.sqlite.writer_turns import busy_timeout, pause, retry
 
 _Opened = TypeVar("_Opened")
