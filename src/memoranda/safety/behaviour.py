@@ -93,7 +93,7 @@ aviso avisos revis* prueba* tecnico* comprob* verific* control* firma* demand* r
 検証 署名 問い合わせ 見積 見ず
 """
 _LACKS = """
-without no not none n't skip* ohne kein* nicht entfall* niemand sin ningun* nadie ni sans pas aucun* personne
+without no not none *n't nobod* skip* ohne kein* nicht entfall* niemand sin ningun* nadie ni sans pas aucun* personne
 无 不 没 免 未 なし なく ない せず 無し ません ずに 抜き 見ず ungetestet ungepruft erubrig* redundant superfluous
 needless uberflussig* superflu* innecesari* 多余 余計
 """
@@ -149,6 +149,10 @@ las un una de del al y en con por para desde son esta estan fue tiene tienen no 
 que se le pero muy mas entre hasta sobre sin o cada como les du au aux et dans avec pour depuis est sont etait il elle
 sa ses notre habite travaille utilise sur par
 """
+# Words of languages that share the words above, and that cannot be judged.
+_UNKNOWN = """
+di che il gli della delle degli sempre senza anche questo sono nao voce sem pela uma ao
+"""
 _MIN_KNOWN = 0.1
 _SHAPES = (
     compile_later(
@@ -162,6 +166,7 @@ _SHAPES = (
 )
 _SENTENCE_END = compile_later(r"(?<=[^\W\d]{3}[.!?])\s|[;\n\r\v\f\x1c-\x1e\x85\u2028\u2029。！？；]+|[:：]\s|\s[-–—]\s")
 _WORD = compile_later(r"[^\W_]+(?:['-][^\W_]+)*")
+_UNSPACED_RUN = compile_later("([\u3000-\u30ff\u4e00-\u9fff]+)")
 _LETTER = compile_later(r"[^\W\d_]")
 _KANA, _HAN = compile_later("[\u3040-\u30ff]"), compile_later("[\u4e00-\u9fff]")
 
@@ -176,16 +181,17 @@ def changes_behaviour(text: str) -> bool:
 
 def _fold(text: str) -> str:
     """Return a text with the plain letters of all its words; folding would take the voice marks of Japanese."""
-    return unicodedata.normalize("NFKC", text).lower() if _is_unspaced(text) else fold(text)
+    runs = _UNSPACED_RUN.split(unicodedata.normalize("NFKC", text).lower())
+    return "".join(run if number % 2 else fold(run) for number, run in enumerate(runs))
 
 
 def _is_known(plain: str) -> bool:
     """Return whether a text is of a language whose words are listed."""
-    if _is_unspaced(plain):
+    words = _WORD.findall(_UNSPACED_RUN.sub(" ", plain))
+    if sum(map(len, words)) <= sum(map(len, _UNSPACED_RUN.findall(plain))):
         return True
-    words = _WORD.findall(plain)
     listed = _listed(_KNOWN) | _listed(_WISHES)
-    return sum(word in listed for word in words) > _MIN_KNOWN * len(words)
+    return _listed(_UNKNOWN).isdisjoint(words) and sum(word in listed for word in words) > _MIN_KNOWN * len(words)
 
 
 def _may_change(sentence: str) -> bool:
@@ -208,7 +214,8 @@ def _orders(sentence: str) -> bool:
     if _KANA.search(text):
         return bool(_ORDERS_AT_THE_END.search(text)) and not _STATIVE_AT_THE_END.search(text)
     if _HAN.search(text):
-        return _matcher(_ORDERS).match(text) is not None
+        # "The user" begins with "use".
+        return not text.startswith("用户") and _matcher(_ORDERS).match(text) is not None
     first = _WORD.search(text)
     return first is not None and first[0] in _listed(_ORDERS)
 
