@@ -32,6 +32,7 @@ _MAX_PROMPT_CHARS = 160
 _MAX_TEXT_CHARS = 2_000
 _MAX_GIVEN = 10
 _MAX_ID_CHARS = 100
+_DIGEST_CHARS = 10
 # The ids of Claude Code, Codex, Cursor and Gemini CLI are UUIDs; OpenCode has its own form.
 _ORDINARY_ID = re.compile(r"[0-9A-Fa-f-]{0,64}|ses_[0-9A-Za-z]{1,40}")
 HIDDEN = "•••"
@@ -77,6 +78,13 @@ def mask_words(text: str) -> str:
             words.append(word if plain else HIDDEN)
     masked = " ".join(words)
     return masked if len(masked) <= _MAX_PROMPT_CHARS else f"{masked[: _MAX_PROMPT_CHARS - 1]}…"
+
+
+def prompt_digest(text: str) -> str:
+    """Return what tells a prompt from every other text; too short to find out a secret in it."""
+    import hashlib  # noqa: PLC0415 - only prompts need it, and it takes a moment to load
+
+    return hashlib.sha256(" ".join(text.split()).encode("utf-8", "replace")).hexdigest()[:_DIGEST_CHARS]
 
 
 def logged_id(session_id: str) -> str:

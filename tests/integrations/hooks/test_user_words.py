@@ -68,6 +68,14 @@ def test_what_a_hook_delivered_is_said_by_the_user(tmp_path: Path) -> None:
         assert not _waits(memory)
 
 
+def test_hidden_words_vouch_for_no_other_text(tmp_path: Path) -> None:
+    """The log hides a whole address or a run of Japanese: what a host wrote would look the same."""
+    with memoranda.open(tmp_path) as memory:
+        HookLog(tmp_path).begin("claude-code", USER_PROMPT, "abc", "https://example.com/a?b=c")
+        tell(memory.sessions, "claude-code-abc", [("user", f"https://evil.example/{'x' * 640} {_ORDER}")])
+        assert _waits(memory)
+
+
 def test_a_long_prompt_vouches_only_for_its_logged_words(tmp_path: Path) -> None:
     """The log has its beginning, which what a host wrote may share, so no recorded message counts in full."""
     beginning = "please look at the settings of the bank and tell me what they say about prompts " * 4

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.integrations.hooks.events import SESSION_START
-from memoranda.search.recall_log import append_line, hook_calls_path, logged_id, mask_words, parse_line
+from memoranda.search.recall_log import append_line, hook_calls_path, logged_id, mask_words, parse_line, prompt_digest
 from memoranda.search.recall_log import read_calls as read_calls_in
 
 
@@ -55,6 +55,8 @@ class HookLog:
         """
         fields = {"host": host, "event": event, "session_id": logged_id(session_id), "prompt": mask_words(prompt)}
         named = {} if user is None else {"user": user}
+        if prompt:
+            named["digest"] = prompt_digest(prompt)
         with self._lock:
             if not self._has_begun:
                 self._has_begun = True

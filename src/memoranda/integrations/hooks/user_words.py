@@ -1,8 +1,8 @@
 """What the user said to a program that calls our tools and does not say so: its hooks saw the prompts.
 
 The log of hooks has the plain words of each prompt at once. A message of the record counts in full if a hook delivered
-it: its plain words are those of a prompt of the same conversation. The role of a message says nothing, because hosts
-write reminders, summaries and notifications in the user's role.
+it: it has the digest of a prompt of the same conversation. The role of a message says nothing, because hosts write
+reminders, summaries and notifications in the user's role.
 """
 
 import time
@@ -13,7 +13,7 @@ from memoranda.importers.session_writer import session_name
 from memoranda.integrations.hooks.events import USER_PROMPT
 from memoranda.integrations.hooks.log import read_calls
 from memoranda.memory.record.message_rows import is_own, text_of
-from memoranda.search.recall_log import mask_words
+from memoranda.search.recall_log import prompt_digest
 
 if TYPE_CHECKING:
     from memoranda.api.memory import Memory
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 _MAX_AGE_SECONDS = 24 * 3600.0
 _MAX_PROMPTS = 100
 _MAX_MESSAGES = 1_000
-# The log has the beginning of a longer prompt, which other text may share.
-_CUT = "…"
 
 
 def heard_words(memory: "Memory") -> list[str]:
@@ -36,13 +34,12 @@ def heard_words(memory: "Memory") -> list[str]:
     prompts: dict[str, set[str]] = {}
     for call in calls:
         name = session_name(str(call["host"]), str(call["session_id"]), memory.user)
-        prompts.setdefault(name, set()).add(str(call["prompt"]))
+        prompts.setdefault(name, set()).add(str(call.get("digest")))
     recorded = [
         text
-        for name, heard in prompts.items()
+        for name, delivered in prompts.items()
         for message in _messages(memory, name)
-        if message["role"] == "user" and (words := mask_words(text := text_of(message["content"]))) in heard
-        if not words.endswith(_CUT)
+        if message["role"] == "user" and prompt_digest(text := text_of(message["content"])) in delivered
     ]
     return [*recorded, *(str(call["prompt"]) for call in reversed(calls))]
 
