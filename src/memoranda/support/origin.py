@@ -1,7 +1,8 @@
 """The origin of a change, as it is written into files: who asked for it, and when."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Protocol
 
 from memoranda.support.lazy_dataclass import dataclass
 
@@ -21,8 +22,12 @@ class Origin:
     message: int | None = None
 
 
-SourcesOf = Callable[[Sequence[str]], tuple[str, ...]]
-"""Says which untrusted text may have suggested texts that are to be written; nothing for the user's own words."""
+class SourcesOf(Protocol):
+    """Says which untrusted text may have suggested texts that are to be written; nothing for the user's own words."""
+
+    def __call__(self, texts: Sequence[str], *, latest: bool = False) -> tuple[str, ...]:
+        """With `latest` only the user's latest message counts: for what replaces, removes or ends something."""
+
 
 PERSON = Origin(actor="person", explicit=True)
 MEMORANDA = Origin("memoranda")

@@ -143,8 +143,9 @@ class SessionTools:
         """
         reviewer = Origin("review", session_id)
 
-        def sources_of(texts: Sequence[str]) -> tuple[str, ...]:
-            return () if words_support(user_texts, texts) else ("a review of the conversation",)
+        def sources_of(texts: Sequence[str], *, latest: bool = False) -> tuple[str, ...]:
+            said = user_texts[-1:] if latest else user_texts
+            return () if words_support(said, texts) else ("a review of the conversation",)
 
         store = self._services.curated_for(self._options.user, project_in(self._store.project or "") or None)
         store.load_from_disk()

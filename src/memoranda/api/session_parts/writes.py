@@ -184,8 +184,10 @@ class UntrustedText:
         self._trusted = frozenset(trusted_tools)
         self._context = _ReadContext()
 
-    def sources_of(self, texts: Sequence[str]) -> tuple[str, ...]:
+    def sources_of(self, texts: Sequence[str], *, latest: bool = False) -> tuple[str, ...]:
         """Where texts that the agent wants to remember may come from; empty if the user's own words support them.
+
+        A page may ask to remove what the user once said, so with `latest` only the user's last message supports it.
 
         The results that were read since the user's last message count, and older ones, and texts that the agent may
         have written itself, if they have most words of a text.
@@ -196,7 +198,12 @@ class UntrustedText:
         callers = (self.caller,) if self.caller else ()
         found = _that_contain(texts, others[-_MAX_OLDER_RESULTS:])
         sources = dict.fromkeys((*read, *self.called, *self.recalled, *found, *callers))
-        if not sources or context.supports(texts) or (self.caller and words_support(self.heard(), texts)):
+        if not sources:
+            return ()
+        heard = self.heard() if self.caller else ()
+        if words_support(heard[-1:] if latest else heard, texts):
+            return ()
+        if words_support([*context.user_texts][-1:], texts) if latest else context.supports(texts):
             return ()
         has_hidden = bool(self.recalled or self.called or self.caller)
         said = context.user_texts[-1] if context.user_texts else ""

@@ -133,7 +133,9 @@ class MemoryTool:
         if isinstance(arguments, Mapping) and arguments.get("action") == "move":
             return self._move(arguments)
         target, operations = read_arguments(arguments)
-        origin = self._origin_of([item.old_text if isinstance(item, Remove) else item.content for item in operations])
+        texts = [item.old_text if isinstance(item, Remove) else item.content for item in operations]
+        displaces = any(not isinstance(item, Add) or item.until for item in operations)
+        origin = self._origin_of(texts, latest=displaces)
         if target == NOTES:
             # Most calls write no notes.
             from memoranda.memory.curated.moves import write_notes  # noqa: PLC0415
@@ -151,13 +153,15 @@ class MemoryTool:
                 return describe(refusals.no_project(self._store.settings), self._store)
             source, to = (self._store.project if each == PROJECT else each for each in (source, to))
         old_text = _read_text(arguments, "old_text", "")
-        return describe(move_entry(self._store, source, old_text, to, self._origin_of([old_text])), self._store)
+        return describe(
+            move_entry(self._store, source, old_text, to, self._origin_of([old_text], latest=True)), self._store
+        )
 
-    def _origin_of(self, texts: Sequence[str]) -> Origin:
-        """Return the origin of a change that writes, removes or moves these texts."""
+    def _origin_of(self, texts: Sequence[str], *, latest: bool) -> Origin:
+        """Return the origin of a change of these texts; `latest` says that it may replace, remove or end something."""
         if self._sources_of is None:
             return self._origin
-        return replace(self._origin, sources=self._sources_of(texts), message=self._message_of())
+        return replace(self._origin, sources=self._sources_of(texts, latest=latest), message=self._message_of())
 
 
 def read_arguments(arguments: Any) -> tuple[Target, list[Operation]]:
