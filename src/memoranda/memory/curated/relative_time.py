@@ -27,7 +27,7 @@ _UNSPACED = (
     "|今週|先週|来週|今月|先月|来月|来年|[天周月年]前|[日間]前|오늘|내일|어제|지금|최근|지난|다음"
 )
 _RELATIVE = compile_later(rf"(?i)\b(?:{_WORDS})\b|{_UNSPACED}")
-_DAY = compile_later(r"\s*\[\d{4}-\d\d-\d\d\]\s*$")
+_DAY = compile_later(r"(?<!\s)\s*\[\d{4}-\d\d-\d\d\]\s*$")
 
 
 def names_relative_time(text: str) -> bool:
