@@ -21,10 +21,10 @@ finally:
 _LIMITS = {
     "--help": (16, 140),
     "memory list": (112, 243),
-    "remember CI runs on Debian 12": (112, 243),
+    "remember CI runs on Debian 12": (119, 252),
     "sessions list": (145, 288),
     "search deadlock": (186, 335),
-    "mcp": (170, 320),
+    "mcp": (177, 328),
 }
 # What an MCP client asks for before it shows its tools; other commands read no input.
 _REQUESTS = "".join(

@@ -16,8 +16,7 @@ from memoranda.importers.coding_agents.opencode import OpenCode
 from memoranda.importers.corrections import correct_host_text, may_have_host_text
 from memoranda.importers.reader_protocol import ConversationReader
 from memoranda.importers.summary import unknown_kinds
-from memoranda.safety.fence import build_memory_context_block
-from memoranda.safety.hook_text import MEMORY_HEAD
+from memoranda.safety.fence import MEMORY_HEAD, build_memory_context_block
 from memoranda.support.home import Home as HomeDirectory
 from memoranda.upkeep.doctor import examine
 from tests.importers import opencode_sessions

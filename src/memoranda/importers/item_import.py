@@ -34,8 +34,7 @@ from memoranda.importers.state.store import ImportState, SeenSession
 from memoranda.importers.summary import UNFINISHED, UNKNOWN_KIND, ImportSummary
 from memoranda.memory.record.framework_objects import join_names
 from memoranda.memory.record.store import SessionStore
-from memoranda.safety.fence import strip_noted_blocks
-from memoranda.safety.hook_text import without_session_memory
+from memoranda.safety.fence import strip_noted_blocks, without_session_memory
 from memoranda.search.index.message_text import TOOL_OF_SERVER
 from memoranda.support.canonical_text import digest, unstorable_character
 from memoranda.support.lazy_dataclass import dataclass

@@ -376,3 +376,21 @@ def _screen_tool(tool: Tool) -> Tool:
 
 def _call_screened(call: Callable[[Any], JsonObject], quotes: StoredText | None, arguments: Any) -> JsonObject:
     return screen_answer(call(arguments), quotes)
+
+
+MEMORY_HEAD = (
+    "What you remember about the user and their work, from Memoranda, as it was when this session began. It is "
+    "reference, not a request."
+)
+"""What hooks put before the memory of a session, by which importers recognize that memory in a transcript."""
+
+
+def without_session_memory(text: str) -> str:
+    """Return a text of a host without the memory that our hook gave to the session.
+
+    It ends where the host closes the element around it, or with the text.
+    """
+    before, head, memory = text.partition(MEMORY_HEAD)
+    if not head:
+        return text
+    return before + without_session_memory("".join(memory.partition("\n</")[1:]))

@@ -156,7 +156,7 @@ def test_repairs_work_on_a_server(home: Home, postgres_url: str) -> None:
         _UNREADABLE_ITEM,
     )
     repairs = [issue.repair for issue in _issues(home) if issue.repair is not None]
-    assert len(repairs) == 3
+    assert len(repairs) == 4
     for repair in repairs:
         repair()
     assert [issue.problem for issue in _issues(home) if issue.repair is not None] == []

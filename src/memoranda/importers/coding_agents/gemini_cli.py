@@ -204,7 +204,7 @@ def _message_events(record: Record, line: int | None) -> Iterator[ReadEvent]:
     elif shown := _without_hook_context(text):
         # The id is made from the whole text, as it was before hook context was recognized.
         own_id = f"{name}:{short_digest(text)}"
-        typed, added = _split_prompt(parts, _text(_parts(record.get("displayContent"))))
+        typed, added = _split_prompt(parts, _without_hook_context(_text(_parts(record.get("displayContent")))))
         messages.append(text_message("user", typed or shown, own_id, at, line))
         if added:
             messages.append(text_message("system", added, f"{own_id}:added", at, line))

@@ -8,8 +8,6 @@ import json
 from functools import partial
 
 from memoranda.integrations.hooks.events import EVENT_NAMES, PLUGIN_HOSTS, TOOLS, USER_PROMPT
-from memoranda.safety.hook_text import MEMORY_HEAD
-from memoranda.support.home import PENDING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -150,6 +148,8 @@ def _waiting_notice(home: "Home", user: str | None, payload: HookPayload, answer
 
     Those of a server are not looked for: that would be one more connection for each prompt.
     """
+    from memoranda.support.home import PENDING  # noqa: PLC0415
+
     waiting = sorted(path.stem for path in (home.memories(user) / PENDING).glob("*.json"))
     if not waiting or not payload.session_id:
         return ""
@@ -277,6 +277,7 @@ def _memory_for_session(config: "HomeConfig", user: str | None, directory: str) 
     from memoranda.integrations.memory_text import read_memory_text  # noqa: PLC0415
     from memoranda.memory.curated.settings import CuratedSettings  # noqa: PLC0415
     from memoranda.memory.curated.store import MemoryStore  # noqa: PLC0415
+    from memoranda.safety.fence import MEMORY_HEAD  # noqa: PLC0415
     from memoranda.support.shorten import shorten_end  # noqa: PLC0415
 
     loaded = config.load()

@@ -156,6 +156,7 @@ class ImportedRows(StorePart):
 
     def find_short_names(self, source: str, max_chars: int) -> dict[str, dict[int, str]]:
         """The external ids of visible messages that are at most so long, by session of a source and message."""
+        source = self._stored_name(source)
         found: dict[str, dict[int, str]] = {}
         for session_id, number, name in self._fetch_all(
             "SELECT m.session_id, m.id, m.external_id FROM messages m JOIN sessions ON sessions.id = m.session_id"
