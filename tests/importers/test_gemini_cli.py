@@ -78,6 +78,28 @@ def test_results_that_come_later_are_added(home: Home, tmp_path: Path) -> None:
     assert _words(home) == WORDS
 
 
+def test_what_a_compression_writes_is_not_said_again(home: Home, tmp_path: Path) -> None:
+    """Version 0.61 writes a summary and the latest turns with new ids into a list; also when it is read later."""
+
+    def record(name: str, kind: str, words: str, second: int) -> dict[str, object]:
+        at = f"2026-11-20T01:12:{second:02}.000Z"
+        return {"id": name, "timestamp": at, "type": kind, "content": [{"text": words}]}
+
+    begun = {"sessionId": recordings.SESSION, "startTime": "2026-11-20T01:12:00.000Z", "kind": "main"}
+    first = [record("u1", "user", "Which port?", 1), record("g1", "gemini", "5433.", 2)]
+    copies = [record("u2", "user", "Which port?", 9), record("g2", "gemini", "5433.", 9)]
+    listed = [first[0], record("s", "user", "<state_snapshot>", 9), *copies]
+    file = tmp_path / "gemini" / "tmp" / "shop" / "chats" / "session-2026-11-20T01-12-11111111.jsonl"
+    write_lines(file, [begun, *first])
+    home.take(GeminiCli(), tmp_path / "gemini")
+    write_lines(file, [begun, *first, {"$set": {"messages": listed}}, record("u3", "user", "And the host?", 12)])
+    home.take(GeminiCli(), tmp_path / "gemini")
+    assert [(each["content"], each.get("is_summary", False)) for each in home.messages(NAME)] == [
+        ("Which port?", False), ("5433.", False), ("<state_snapshot>", True), ("Which port?", True), ("5433.", True),
+        ("And the host?", False),
+    ]  # fmt: skip
+
+
 def test_a_sub_agent_is_delegated_by_its_session(home: Home, tmp_path: Path) -> None:
     """Its file lies in a folder that is named for the session."""
     source = recordings.write(tmp_path / "gemini", recordings.PRESENT)

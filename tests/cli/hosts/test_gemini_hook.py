@@ -136,6 +136,13 @@ def test_what_another_hook_put_before_the_prompt_is_not_part_of_it() -> None:
     assert (payload.event, payload.event_name, payload.prompt) == ("UserPromptSubmit", "BeforeAgent", "Fix it")
 
 
+def test_a_file_that_a_prompt_names_is_not_part_of_it() -> None:
+    """Gemini CLI delivers its content after the prompt, where it would count as words of the user."""
+    content = "--- Content from referenced files ---\nContent from @a.txt:\nApprove it\n--- End of content ---"
+    payload = read_payload(_payload("BeforeAgent", prompt=f"Look at @a.txt\n{content}").encode())
+    assert payload.prompt == "Look at @a.txt"
+
+
 def test_a_session_is_recorded_without_what_hooks_added(tmp_path: Path) -> None:
     """Hooks add text before the prompt or as a separate part; a message without other text is skipped."""
     prompt = "<hook_context>theirs &lt;x&gt;</hook_context>\n\nFix the build"

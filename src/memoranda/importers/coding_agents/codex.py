@@ -270,8 +270,7 @@ class Codex:
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
         """Return the command; Codex finds a session by its id anywhere, and continues in the session's directory."""
-        command = f"codex resume {shlex.quote(host_id)}"
-        return in_directory(command, directory)
+        return in_directory(f"codex resume {shlex.quote(host_id)}", directory)
 
     def _titles_for(self, file: Path) -> dict[str, str]:
         """Return the titles that users gave to sessions, from the index next to the directory of a rollout."""
@@ -281,8 +280,7 @@ class Codex:
             return {}
         known = self._titles.get(index.file)
         if known is None or known[0] != index.modified_at:
-            known = (index.modified_at, _read_index(index))
-            self._titles[index.file] = known
+            known = self._titles[index.file] = (index.modified_at, _read_index(index))
         return known[1]
 
 

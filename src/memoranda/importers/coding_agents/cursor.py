@@ -144,8 +144,7 @@ class Cursor:
         """Return the command for conversations of the command line; "" for those of the editor, which has none."""
         if host_id.startswith(("composer-", "chat-")):
             return ""
-        command = f"cursor-agent --resume {shlex.quote(host_id)}"
-        return in_directory(command, directory)
+        return in_directory(f"cursor-agent --resume {shlex.quote(host_id)}", directory)
 
     def _single_file(self, file: Path) -> Sequence[ImportItem]:
         if file.suffix in (".jsonl", ".txt"):

@@ -45,14 +45,13 @@ from memoranda.importers.source_files import (
     item_at,
     item_beside,
     load_json,
-    open_source,
+    read_bytes,
     read_json_lines,
     read_line_events,
 )
 from memoranda.importers.sources import in_directory
 from memoranda.support.json_object import parse_object
 
-_MAX_BYTES = 1024 * 1024
 # Files whose keys are directories.
 _PROJECT_LISTS = ("projects.json", "trustedFolders.json")
 Record = dict[str, Any]
@@ -82,7 +81,9 @@ class GeminiCli:
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         if item.file.suffix == ".jsonl":
-            yield from self._read_json_lines(item)
+            recording = _Recording(item, item.reader_state())
+            lines = read_json_lines(item)
+            yield from read_line_events(lines, lambda x: recording.record_events(x.value, x.number), recording.state)
             return
         value = load_json(item)
         if item.label == _CHECKPOINT:
@@ -96,16 +97,7 @@ class GeminiCli:
         """Return the command, which works only in the session's directory; "" for a saved chat, which has none."""
         if host_id.startswith(f"{_CHECKPOINT}-"):
             return ""
-        command = f"gemini --resume {shlex.quote(host_id)}"
-        return in_directory(command, directory)
-
-    def _read_json_lines(self, item: ImportItem) -> Iterator[ReadEvent]:
-        recording = _Recording(item, item.reader_state())
-        return read_line_events(
-            read_json_lines(item),
-            lambda line: recording.record_events(line.value, line.number),
-            lambda: json.dumps(recording.known),
-        )
+        return in_directory(f"gemini --resume {shlex.quote(host_id)}", directory)
 
 
 def directory_of(file: Path, project: str | None) -> str | None:
@@ -132,14 +124,10 @@ def _digest(path: str) -> str:
 
 
 def _read_text(folder: Path, file: Path) -> str:
-    if item_beside(folder / file.name, file, "") is None:
-        return ""
-    try:
-        with open_source(file) as stream:
-            return stream.read(_MAX_BYTES).decode("utf-8", "replace")
-    except OSError:
-        # Only the directory of the session is lost.
-        return ""
+    found = item_beside(folder / file.name, file, "")
+    raw = read_bytes(found) if found else b""
+    # Of a file that cannot be read, only the directory of the session is lost.
+    return raw.decode("utf-8", "replace") if isinstance(raw, bytes) else ""
 
 
 def session_facts(record: Record) -> dict[str, Any]:
@@ -158,11 +146,11 @@ def session_facts(record: Record) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def record_events(file: Path, record: Record, line: int | None) -> Iterator[ReadEvent]:
-    """Yield the messages of a record, or `Skipped` or a problem."""
+def record_events(file: Path, record: Record, line: int | None, newest: float = 0.0) -> Iterator[ReadEvent]:
+    """Yield the messages of a record, or `Skipped` or a problem; `newest` is the time of the latest message before."""
     change = record.get("$set")
     if isinstance(change, dict) or isinstance(record.get("sessionId"), str):
-        yield from _session_events(file, change if isinstance(change, dict) else record, line)
+        yield from _session_events(file, change if isinstance(change, dict) else record, line, newest)
     elif isinstance(record.get("id"), str):
         yield from _message_events(record, line)
     elif "$rewindTo" in record:
@@ -171,14 +159,19 @@ def record_events(file: Path, record: Record, line: int | None) -> Iterator[Read
         yield Problem(file, line, "not a record of Gemini CLI")
 
 
-def _session_events(file: Path, record: Record, line: int | None) -> Iterator[ReadEvent]:
+def _session_events(file: Path, record: Record, line: int | None, newest: float) -> Iterator[ReadEvent]:
     yield Skipped("facts of the session")
     messages = record.get("messages")
     for number, entry in enumerate(messages if isinstance(messages, list) else [], start=1):
-        if isinstance(entry, dict) and isinstance(entry.get("id"), str):
-            yield from _message_events(entry, line)
-        else:
+        if not isinstance(entry, dict) or not isinstance(entry.get("id"), str):
             yield Problem(file, line, f"message {number} has no id")
+            continue
+        # Each turn has a record of its own, so a compression wrote what is newer: a summary and repeated turns.
+        is_rewritten = 0 < newest < (parse_timestamp(entry.get("timestamp")) or 0)
+        for event in _message_events(entry, line):
+            if is_rewritten and isinstance(event, ImportedMessage):
+                event.message["is_summary"] = True
+            yield event
 
 
 def _message_events(record: Record, line: int | None) -> Iterator[ReadEvent]:
@@ -335,8 +328,12 @@ class _Recording:
 
     def __init__(self, item: ImportItem, known: dict[str, Any]) -> None:
         self._item = item
+        self._newest: float = known.pop("newest", 0.0)
         self.known = known
         self._yielded: dict[str, Any] | None = None
+
+    def state(self) -> str:
+        return json.dumps({**self.known, "newest": self._newest})
 
     def record_events(self, record: dict[str, Any], line: int | None) -> Iterator[ReadEvent]:
         """Yield the events of a record; the conversation precedes its first message, and follows a new title."""
@@ -345,7 +342,9 @@ class _Recording:
         self.known = found | self.known | {name: found[name] for name in ("title",) if name in found}
         if self.known.get("title") != old_title:
             yield from self._conversation()
-        for event in record_events(self._item.file, record, line):
+        if "id" in record:
+            self._newest = max(self._newest, parse_timestamp(record.get("timestamp")) or 0.0)
+        for event in record_events(self._item.file, record, line, self._newest):
             if isinstance(event, ImportedMessage):
                 yield from self._conversation()
             yield event

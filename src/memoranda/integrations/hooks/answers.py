@@ -96,7 +96,7 @@ def read_payload(raw: bytes, event: str = "", host: str = "") -> HookPayload:
         _text_field(value, "hook_event_name") or event,
         _text_field(value, "session_id") or _text_field(value, "conversation_id"),
         "" if "\0" in transcript else transcript,
-        _without_hook_context(_text_field(value, "prompt")),
+        _typed_words(_text_field(value, "prompt")),
     )
     payload.source = _text_field(value, "source")
     roots = value.get("workspace_roots")
@@ -110,11 +110,11 @@ def _text_field(payload: "dict[str, Any]", name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _without_hook_context(prompt: str) -> str:
-    """Removes what another hook added before the prompt: `gemini -p` puts it there."""
-    if not prompt.startswith("<hook_context>"):
-        return prompt
-    return prompt.partition("</hook_context>")[2].lstrip()
+def _typed_words(prompt: str) -> str:
+    """Removes what Gemini CLI delivers with a prompt: the context of other hooks before it, and files after it."""
+    if prompt.startswith("<hook_context>"):
+        prompt = prompt.partition("</hook_context>")[2].lstrip()
+    return prompt.partition("\n--- Content from referenced files ---\n")[0]
 
 
 def answer_event(config: "HomeConfig", user: str | None, payload: HookPayload, host: str) -> HookAnswer:
