@@ -76,6 +76,28 @@ def test_messages_in_separate_rows_are_read(home: Home, tmp_path: Path) -> None:
     assert home.everything()[NAME]["model"] == "claude-sonnet-5"
 
 
+def test_a_command_is_the_user_s_as_it_was_typed(home: Home, tmp_path: Path) -> None:
+    """The plugin adds that to the part; what it expands to is of the system, and no turn is lost without the plugin."""
+    expanded = {"type": "text", "text": "Greet the person Ana."}
+    parts = [
+        {**expanded, "metadata": {"memoranda_typed": "/greet Ana"}},
+        {"type": "subtask", "command": "look", "prompt": "Look.", "metadata": {"memoranda_typed": "/look"}},
+        {**expanded, "metadata": {"memoranda_typed": ["/greet"]}},
+        {"type": "text", "text": "<hello> there", "metadata": {"other": "/no"}},
+    ]
+    answer = {**expanded, "metadata": {"memoranda_typed": "/greet Bo"}}
+    asked, answered = sessions.ASKED[0], sessions.LAST[0]
+    home.take(OpenCode(), sessions.write_database(tmp_path / "opencode", [(asked, parts), (answered, [answer])]))
+    assert _words(home) == [
+        ("user", "/greet Ana"),
+        ("system", "Greet the person Ana."),
+        ("user", "/look"),
+        ("user", "Greet the person Ana."),
+        ("user", "<hello> there"),
+        ("assistant", "Greet the person Ana."),
+    ]
+
+
 def test_a_session_in_files_and_database_is_imported_once(home: Home, tmp_path: Path) -> None:
     """The files stay where they are when a new version takes them over."""
     source = sessions.write_files(tmp_path / "opencode")

@@ -42,6 +42,14 @@ await say("b", "Look for callers")
 await say("a", "added by the program", { synthetic: true })
 await hooks.event({ event: { type: "session.compacted", properties: { sessionID: "a" } } })
 await say("a", "Which port?")
+const expand = async (type, words) => {
+  const parts = [{ type: "file" }, { type, text: "Greet the person" }]
+  await hooks["command.execute.before"]({ command: "greet", sessionID: "a", arguments: words }, { parts })
+  console.log(JSON.stringify(parts))
+  return parts[1].metadata
+}
+await expand("subtask", "")
+await say("a", "Greet the person", { metadata: await expand("text", "Ana B.") })
 await hooks.event({ event: { type: "session.idle", properties: { sessionID: "b" } } })
 await hooks.event({ event: { type: "session.idle", properties: { sessionID: "a" } } })
 """
@@ -81,7 +89,7 @@ def test_a_prompt_gets_context_and_a_session_is_recorded_when_it_is_idle(tmp_pat
     program, calls = tmp_path / "program.py", tmp_path / "calls"
     program.write_text(_PROGRAM)
     command = LaunchCommand((sys.executable, str(program), str(calls)), ("--home", "/my home"))
-    first, of_agent, synthetic, again = _run(tmp_path, command)
+    first, of_agent, synthetic, again, *_ = _run(tmp_path, command)
     assert [part["text"] for part in first] == ["Which port?", "remembered"]
     added = first[1]
     assert {**added, "id": ""} == {
@@ -89,13 +97,13 @@ def test_a_prompt_gets_context_and_a_session_is_recorded_when_it_is_idle(tmp_pat
     }  # fmt: skip
     assert added["id"].startswith("prt_") and added["id"] > first[0]["id"] and len(added["id"]) == len(first[0]["id"])
     assert (len(of_agent), len(synthetic), len(again)) == (1, 1, 2)
-    lines = [json.loads(line) for line in _wait_for_lines(calls, 3)]
+    lines = [json.loads(line) for line in _wait_for_lines(calls, 4)]
     home = ["--home", "/my home"]
     assert [line[:-1] for line in lines[:2]] == [["hook", "opencode", "UserPromptSubmit", *home]] * 2
     payloads = [json.loads(line[-1]) for line in lines[:2]]
     assert [payload["source"] for payload in payloads] == ["", "compact"]
     assert {(payload["session_id"], payload["prompt"]) for payload in payloads} == {("a", "Which port?")}
-    (capture,) = lines[2:]
+    (capture,) = lines[3:]
     assert capture[:4] == ["hook", "opencode", "capture", "--transcript"] and capture[4].endswith("opencode.db")
     assert capture[5:-1] == ["--session", "a", *home]
 
@@ -104,7 +112,20 @@ def test_a_prompt_gets_context_and_a_session_is_recorded_when_it_is_idle(tmp_pat
 def test_a_program_that_is_gone_does_not_stop_a_prompt(tmp_path: Path) -> None:
     """The prompt stays as it is."""
     shown = _run(tmp_path, LaunchCommand((str(tmp_path / "moved" / "memoranda"),)))
-    assert [len(parts) for parts in shown] == [1, 1, 1, 1]
+    assert [len(parts) for parts in shown] == [1, 1, 1, 1, 2, 2, 1]
+
+
+@pytest.mark.skipif(_NODE is None, reason="Node is not installed")
+def test_a_command_is_stored_and_delivered_as_it_was_typed(tmp_path: Path) -> None:
+    """Beside the text that it expands to, which stays what the model gets."""
+    program, calls = tmp_path / "program.py", tmp_path / "calls"
+    program.write_text(_PROGRAM)
+    *_, task, command, said = _run(tmp_path, LaunchCommand((sys.executable, str(program), str(calls))))
+    assert [part.get("metadata") for part in task] == [None, {"memoranda_typed": "/greet"}]
+    assert [part.get("metadata") for part in command] == [None, {"memoranda_typed": "/greet Ana B."}]
+    assert [part["text"] for part in said] == ["Greet the person", "remembered"]
+    delivered = [json.loads(line)[-1] for line in _wait_for_lines(calls, 3)[:3]]
+    assert [json.loads(payload)["prompt"] for payload in delivered] == ["Which port?", "Which port?", "/greet Ana B."]
 
 
 def test_one_session_of_the_database_is_recorded_with_its_sub_agents(tmp_path: Path) -> None:

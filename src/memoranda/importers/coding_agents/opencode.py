@@ -40,7 +40,6 @@ from memoranda.support.lazy_dataclass import dataclass
 
 _UNTITLED = ("New session - ", "New Session - ", "Child session - ")
 _ADDED_BY_PROGRAM = ("synthetic", "system")
-Part = dict[str, Any]
 _ENDED = ("completed", "error", "result")
 # Parts without a text, and rows of the program's own events.
 _NO_TEXT = (
@@ -143,8 +142,7 @@ class OpenCode:
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
         """Return the command, which works in the session's directory."""
-        command = f"opencode --session {shlex.quote(host_id)}"
-        return in_directory(command, directory)
+        return in_directory(f"opencode --session {shlex.quote(host_id)}", directory)
 
     def _message_events(self, item: ImportItem, session: StoredSession, message: StoredMessage) -> Iterator[ReadEvent]:
         if message.model and not session.model:
@@ -241,11 +239,16 @@ def message_events(message: StoredMessage, *, skip_unfinished: bool) -> Iterator
         yield from _part_events(message, part, ended=ended)
 
 
-def _part_events(message: StoredMessage, part: Part, *, ended: bool) -> Iterator[ReadEvent]:
+def _part_events(message: StoredMessage, part: dict[str, Any], *, ended: bool) -> Iterator[ReadEvent]:
     kind, name = part.get("type"), str(part.get("id"))
     at = get_field(part, "time", "start") or message.at
     is_done = ended or get_field(part, "time", "end") is not None
-    if kind in ("text", "reasoning"):
+    if message.role == "user" and (typed := get_text(part, "metadata", "memoranda_typed")):
+        # OpenCode stores what a command expands to; our plugin adds what the user typed.
+        yield text_message("user", typed, name, at)
+        if text := get_text(part, "text"):
+            yield text_message("system", text, f"{name}:added", at)
+    elif kind in ("text", "reasoning"):
         text = get_text(part, "text")
         if text is None or part.get("synthetic") is True or part.get("ignored") is True:
             yield Skipped("text added by the program" if text else "part without text")
@@ -265,7 +268,7 @@ def _part_events(message: StoredMessage, part: Part, *, ended: bool) -> Iterator
         yield Skipped(f"part ({str(kind)[:40]})", is_unknown=kind not in _NO_TEXT)
 
 
-def _tool_events(part: Part, name: str, at: Any, *, ended: bool) -> Iterator[ReadEvent]:
+def _tool_events(part: dict[str, Any], name: str, at: Any, *, ended: bool) -> Iterator[ReadEvent]:
     """Convert a tool call, with its result if there is one."""
     old = part.get("toolInvocation")
     state: Any

@@ -69,6 +69,11 @@ export const Memoranda = async () => {
       if (event.type === "session.compacted") compacted.add(sessionID)
       if (event.type === "session.idle" && !subAgents.has(sessionID)) recordSession(sessionID)
     },
+    // OpenCode stores only what a command expands to. The importer finds here what the user typed.
+    "command.execute.before": async ({ command, arguments: words }, { parts }) => {
+      const part = parts.find(({ type }) => type === "text" || type === "subtask")
+      if (part) part.metadata = { ...part.metadata, memoranda_typed: `/${command} ${words}`.trim() }
+    },
     "chat.message": async (input, output) => {
       const { sessionID } = input
       const typed = output.parts.filter((part) => part.type === "text" && !part.synthetic && !part.ignored)
@@ -76,7 +81,7 @@ export const Memoranda = async () => {
       const text = await askForContext({
         hook_event_name: "UserPromptSubmit",
         session_id: sessionID,
-        prompt: typed.map((part) => part.text).join("\n"),
+        prompt: typed.map((part) => part.metadata?.memoranda_typed ?? part.text).join("\n"),
         source: compacted.delete(sessionID) ? "compact" : "",
       })
       if (!text) return
