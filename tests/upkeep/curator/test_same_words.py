@@ -87,6 +87,8 @@ def test_facts_that_are_crossed_are_left_alone() -> None:
         ("Uses   pnpm,\nnot npm.", "Uses pnpm\nnot npm"),
         ("Nimmt den Zug.", "nimmt den Zug!"),
         ("部署在每周二。", "部署在每周二"),
+        ("However, Ana pays.\nBen:", "however, Ana pays!\nBen"),
+        ("Ana pays. Ben helps.", "Ana pays! Ben helps"),
     ],
 )
 def test_the_same_words_are_said_twice(older: str, newer: str) -> None:
@@ -108,10 +110,17 @@ def test_the_same_words_are_said_twice(older: str, newer: str) -> None:
         ("Ana tells Ben.", "Ben tells Ana."),
         ("Run cd ..", "Run cd"),
         ("安娜可以部署。", "安娜不可以部署。"),
+        ("No, Ana may deploy.", "No Ana may deploy."),
+        ("No. Ana may deploy.", "No Ana may deploy."),
+        ("Yes; no.", "Yes no."),
+        ("Ana: Ben pays.", "Ana Ben pays."),
+        ("“No”, Ana may deploy.", "No Ana may deploy."),
+        ("No, Ana may deploy.", "No Ana may deploy. Ben may not."),
+        ("No Ana may deploy.", "No. Ana may deploy. Ben may not."),
     ],
 )
 def test_other_words_are_another_statement(older: str, newer: str) -> None:
-    """A word more, another order, a sign that belongs to a word, or capitals that make it another one."""
+    """A word more, another order, a sign that belongs to a word, capitals that make it another one, or inner marks."""
     assert list(repetitions([older, newer], str)) == []
     assert list(statements_within([older, newer], str)) == []
 

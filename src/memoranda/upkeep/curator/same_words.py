@@ -3,7 +3,8 @@
 What one word more may do to a sentence cannot be told without knowing its language: "Ana may deploy" stands in "only
 Ana may deploy" and in "it is not true that Ana may deploy". So words are compared one by one and in their order, and an
 entry stands in another only from the beginning of a line to the end of a sentence: nothing before it can turn it, and
-what follows it there was said about it. How a word is written decides too: "US" is not "us", and "C" not "C++".
+what follows it there was said about it. How a word is written decides too: "US" is not "us", and "C" not "C++". So do
+marks: "No, Ana may deploy" is not "No Ana may deploy". Only which marks end a sentence or a line makes no difference.
 """
 
 import re
@@ -29,12 +30,12 @@ class _Line(NamedTuple):
 
 def repetitions(items: Sequence[T], text_of: Callable[[T], str]) -> Iterator[tuple[T, T]]:
     """The pairs of items whose texts have the same words, each with the next that has them."""
-    known: dict[tuple[tuple[str, ...], ...], T] = {}
+    known: dict[tuple[_Line, ...], T] = {}
     for item in items:
-        words = tuple(line.words for line in _lines(text_of(item)))
-        if words in known:
-            yield known[words], item
-        known[words] = item
+        lines = tuple(_lines(text_of(item)))
+        if lines in known:
+            yield known[lines], item
+        known[lines] = item
 
 
 def statements_within(items: Sequence[T], text_of: Callable[[T], str]) -> Iterator[tuple[T, T]]:
@@ -57,7 +58,7 @@ def statements_within(items: Sequence[T], text_of: Callable[[T], str]) -> Iterat
 def _begins(line: _Line, statement: _Line) -> bool:
     """Whether a line begins with a whole statement."""
     count = len(statement.words)
-    return count in line.ends and line.words[:count] == statement.words
+    return line.words[:count] == statement.words and line.ends & set(range(count + 1)) == statement.ends
 
 
 def _lines(text: str) -> list[_Line]:
@@ -65,9 +66,10 @@ def _lines(text: str) -> list[_Line]:
     found = []
     for line in text.splitlines():
         parts = [part for part in _SPACE.split(line) if part]
-        ends = {count for count, part in enumerate(parts, start=1) if _ends_sentence(part)}
+        ends = {count for count, part in enumerate(parts, start=1) if _ends_sentence(part)} | {len(parts)}
         if parts:
-            found.append(_Line(tuple(map(_word, parts)), frozenset({*ends, len(parts)})))
+            words = tuple(_word(part, is_last=count in ends) for count, part in enumerate(parts, start=1))
+            found.append(_Line(words, frozenset(ends)))
     return found
 
 
@@ -75,10 +77,15 @@ def _ends_sentence(part: str) -> bool:
     return part.rstrip(_QUOTES).endswith(tuple(_SENTENCE_ENDS))
 
 
-def _word(part: str) -> str:
-    """A word without the quotes around it and the marks behind it; only one with a capital at most changes its case."""
-    bare = part.strip(_QUOTES).rstrip(_MARKS + _QUOTES).replace("’", "'")
+def _word(part: str, *, is_last: bool) -> str:
+    """A word without the quotes around it; the last one of a sentence or line also without the marks behind it.
+
+    Only a word with a capital at most changes its case.
+    """
+    marked = part.strip(_QUOTES).replace("’", "'")
+    bare = marked.rstrip(_MARKS + _QUOTES)
     if not bare or not (bare[-1].isalnum() or bare[-1] in ")]}"):
         return part
     is_plain = bare[1:].replace("'", "").isalpha() and bare[1:] == bare[1:].lower()
-    return bare.casefold() if is_plain else bare
+    word = bare if is_last else marked
+    return word.casefold() if is_plain else word
