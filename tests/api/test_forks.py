@@ -10,6 +10,7 @@ import pytest
 
 import memoranda
 from memoranda.errors import StorageError
+from memoranda.memory.curated.operations import MemoryRefusal
 from tests.forked import forking, in_child
 from tests.timing import GIVE_UP
 
@@ -85,6 +86,7 @@ def test_a_child_that_uses_an_open_home_is_told_to_open_it_after_the_fork(tmp_pa
     """Every call of the memory and of a session; closing them does nothing, and the parent continues."""
     with memoranda.open(tmp_path) as memory, memory.session(source="cli") as session:
         session.record("user", "A heron at the pond")
+        curated = memory.curated
 
         def use() -> None:
             for call in (
@@ -96,9 +98,12 @@ def test_a_child_that_uses_an_open_home_is_told_to_open_it_after_the_fork(tmp_pa
             ):
                 with pytest.raises(StorageError, match="Open Memoranda after the fork"):
                     call()
+            refused = curated.add("memory", "of the child")
+            assert isinstance(refused, MemoryRefusal) and "Open Memoranda after the fork" in refused.message
             memory.close()
 
         assert in_child(use) == 0
         session.record("user", "Another heron")
         assert memory.remember("Likes herons.")["success"]
+        assert memory.entries("memory") == ("Likes herons.",)
         assert len(memory.search("another")["results"]) == 1

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -143,6 +144,29 @@ def test_a_connection_of_the_parent_is_neither_used_nor_closed(tmp_path: Path) -
 
         assert in_child(use) == 0
         assert connection.execute("SELECT count(*) FROM state").fetchone() == (0,)
+
+
+def test_a_child_waits_for_no_thread_of_its_parent_in_sqlite(tmp_path: Path) -> None:
+    """Threads that open, use and close files leave nothing locked that a child needs for a file of its own."""
+    ended = threading.Event()
+
+    def use(path: Path) -> None:
+        with closing(vector_file.connect(path)) as connection:
+            connection.execute("SELECT count(*) FROM state").fetchone()
+
+    def use_often(path: Path) -> None:
+        while not ended.is_set():
+            use(path)
+
+    threads = [threading.Thread(target=use_often, args=(tmp_path / f"parent{number}.db",)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        assert [in_child(partial(use, tmp_path / f"child{number}.db"), longest=20) for number in range(20)] == [0] * 20
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join(GIVE_UP)
 
 
 def test_the_end_of_a_child_leaves_the_log_to_others(tmp_path: Path) -> None:

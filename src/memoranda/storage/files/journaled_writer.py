@@ -25,6 +25,7 @@ from typing import Generic, Literal, TypeVar
 from memoranda.errors import LockTimeoutError, StorageError
 from memoranda.storage.files.file_lock import FileLock
 from memoranda.storage.files.journal import Journal, Line
+from memoranda.storage.forks import process_mark, require_same_process
 from memoranda.support.durable_files import (
     make_private_directory,
     publish,
@@ -67,6 +68,7 @@ class JournaledWriter(ABC, Generic[Line]):
         self._journal = journal
         self._lock_timeout = lock_timeout
         self._staged_for = staged_for
+        self._opened_in = process_mark()
 
     @abstractmethod
     def _settle(self) -> None:
@@ -75,6 +77,7 @@ class JournaledWriter(ABC, Generic[Line]):
     @contextmanager
     def exclusive(self, timeout: float | None = None) -> Iterator[None]:
         """Hold the lock of the directory, after settling what a killed writer left."""
+        require_same_process(self._opened_in, self.directory)
         make_private_directory(self.directory)
         with FileLock(self.directory / ".lock", self._lock_timeout if timeout is None else timeout):
             self._settle()
