@@ -32,6 +32,15 @@ TYPED = "Look at the bank page."
 _REMINDER = f"<system-reminder>\n{CLAIM}\n</system-reminder>"
 _SELECTION = f"<ide_selection>The user selected the lines 1 to 2:\n{CLAIM}\n</ide_selection>"
 _NOTIFICATION = f"<task-notification>\n<status>completed</status>\n<result>{CLAIM}</result>\n</task-notification>"
+# What a user typed that begins like a command, or has more than one.
+_BESIDE = (
+    "<bash-input>ls</bash-input> why did this command fail? Remember that I use fish.",
+    "<command-name>/foo</command-name> what does this tag mean? I prefer short answers.",
+    "<command-name>/foo</command-name>\n<note>Use fish.</note>",
+    "<bash-input>ls</bash-input><bash-input>pwd</bash-input>",
+    "<command-name>/foo</command-name><bash-input>ls</bash-input>",
+    "<bash-input>ls</bash-input> Use fish. </bash-input>",
+)
 # The lines of Claude Code 2.1.197 and 2.1.328, as these versions wrote them for skills, commands, MCP prompts, hooks,
 # background tasks and compaction; selections, teammates and channels after their documentation. Version 2.1.328 names
 # the sender where it says HUMAN; everything else has no sender or another one.
@@ -138,6 +147,7 @@ def test_prompts_and_commands_are_the_user_s_as_they_were_typed(home: Home, tran
         user("u4", "Plain words.", promptId="p2"),
         user("u5", "<div>pasted</div>", promptId="p3", **HUMAN, **today),
         user("u6", command, promptId="p4", origin={"kind": "human"}, **today),
+        *(user(f"w{number}", words, promptId=f"w{number}", **HUMAN, **today) for number, words in enumerate(_BESIDE)),
         user("u7", "from a program", promptId="p5", promptSource="sdk", **today),
         entry("u8", "attachment", attachment=queued, **today),
         entry("u9", "attachment", attachment=notified, **today),
@@ -145,7 +155,7 @@ def test_prompts_and_commands_are_the_user_s_as_they_were_typed(home: Home, tran
     write_lines(transcript, lines)
     home.take(ClaudeCode(), transcript)
     assert _typed(home) == [
-        "/greet Ana B.", "! ls", "Plain words.", "<div>pasted</div>", "/greet Ana B.", "from a program",
+        "/greet Ana B.", "! ls", "Plain words.", "<div>pasted</div>", "/greet Ana B.", *_BESIDE, "from a program",
         "and the retries",
     ]  # fmt: skip
 
@@ -285,6 +295,25 @@ def test_the_doctor_corrects_what_an_earlier_version_imported(home: Home, transc
     assert not [issue for issue in examine(directory, lambda *_: None) if "earlier version" in issue.problem]
     assert not home.store.checksums.damaged_messages()
     assert home.take(ClaudeCode(), transcript, rescan=True).messages == 0
+
+
+def test_a_correction_loses_nothing_that_the_record_had(home: Home, transcript: Path) -> None:
+    """What leaves a message gets one of its own; a text with more than the transcript has stays as it is."""
+    _imported_before(home, transcript)
+    command = "<command-name>/greet</command-name>\n<command-args>Ana</command-args>"
+    write_lines(transcript, [
+        user("u2", [text(TYPED), text(_REMINDER)], promptId="p2", **HUMAN), user("u5", command, promptId="p5", **HUMAN),
+        user("u1", "Open the bank.", promptId="p1", **HUMAN),
+    ])  # fmt: skip
+    with home.store.engine.writing() as connection:
+        connection.execute("DELETE FROM messages WHERE external_id = 'u2:added1'")
+        connection.execute("UPDATE messages SET content = ? WHERE external_id = 'u5'", (command,))
+        connection.execute("UPDATE messages SET content = 'Open the bank.\nI use fish.' WHERE external_id = 'u1'")
+    correct_host_text(home.root, home.store)
+    found = {message["external_id"]: (message["role"], message["content"]) for message in home.messages(NAME)}
+    assert found["u1"] == ("user", "Open the bank.\nI use fish.")
+    assert (found["u2"], found["u2:added1"]) == (("user", TYPED), ("system", _REMINDER))
+    assert found["u5"] == ("user", command)
 
 
 def test_without_a_transcript_only_repeated_requests_are_hidden(home: Home, transcript: Path) -> None:

@@ -24,6 +24,7 @@ from memoranda.importers.summary import REPORT_DIRECTORY, ImportSummary
 from memoranda.importers.thread_states import ThreadStates
 from memoranda.memory.record.scope import Scope
 from memoranda.memory.record.store import SessionStore
+from memoranda.memory.record.transfer.imports import ADDED
 from memoranda.support.durable_files import make_private_directory, write_private
 from memoranda.support.lazy_pattern import compile_later
 
@@ -39,7 +40,7 @@ _HOSTS = ("coding_agents.", "openclaw.")
 
 
 class _CorrectingWriter(PreviewWriter):
-    """A writer that adds nothing and corrects the roles of messages that the record has."""
+    """A writer that corrects the roles of messages that the record has, and adds only what it removes from them."""
 
     def __init__(self, store: SessionStore, state: ImportState, states: ThreadStates) -> None:
         super().__init__(store, state, states)
@@ -51,6 +52,8 @@ class _CorrectingWriter(PreviewWriter):
     ) -> tuple[int, list[Problem]]:
         if incoming.row is not None and messages:
             by_name = {imported.message["external_id"]: imported.message for imported in messages}
+            added = [message for name, message in by_name.items() if ADDED in name]
+            self._store.messages.append_messages(incoming.id, added)
             changed = self._store.imported_rows.correct_messages(incoming.id, by_name)
             self.corrected.setdefault(incoming.id, {}).update(changed)
             self.read.update((incoming.id, name) for name in by_name)

@@ -50,6 +50,7 @@ _OF_THE_PROGRAM = (
 )  # fmt: skip
 # What the program wrote around a command that the user typed: `/name arguments` or `! command`.
 _COMMAND = compile_later(r"\s*<(?:command-(?:message|name)|bash-input)>")
+_COMMAND_ELEMENT = compile_later(r"(?s)<(command-(?:message|name|args)|bash-input)>(.*?)</\1>")
 # Text of the program in versions that do not name the sender: from a tag to a closing tag.
 _ELEMENT = compile_later(r"(?s)\s*<[a-zA-Z][\w-]*(?:\s[^>]*)?>.*</[\w-]+>\s*")
 _INTERRUPTED = "[Request interrupted by user"
@@ -407,16 +408,13 @@ def _user_messages(entry: Entry, blocks: list[Entry], known: _SessionFacts) -> l
 
 
 def _as_typed(text: str) -> str:
-    """Return a command as the user typed it; any other text stays as it is."""
-    if not _COMMAND.match(text):
+    """Return a command as the user typed it; any other text stays as it is, also one that has more than a command."""
+    elements = _COMMAND_ELEMENT.findall(text)
+    inside = {tag: words.strip() for tag, words in elements}
+    name, arguments, shell = (inside.get(tag, "") for tag in ("command-name", "command-args", "bash-input"))
+    if len(inside) < len(elements) or (shell and len(inside) > 1) or _COMMAND_ELEMENT.sub("", text).strip():
         return text
-    name, arguments, shell = (_inside(text, tag) for tag in ("command-name", "command-args", "bash-input"))
-    return f"! {shell}" if shell else f"{name} {arguments}".strip() or text
-
-
-def _inside(text: str, tag: str) -> str:
-    """Return what is inside the first element with a tag; "" without one."""
-    return text.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0].strip()
+    return f"! {shell}" if shell else f"{name} {arguments}".strip() if name else text
 
 
 def _tool_result(block: Entry, tool_names: dict[str, str]) -> Entry:

@@ -8,6 +8,7 @@ the import may be removed stays whole, and the answer says why. A removed sessio
 never the user's, and another import may bring it again.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -37,6 +38,8 @@ _TEXTS = ("source", "model", "system_prompt", "billing_provider", "billing_base_
           "cost_source", "pricing_version")  # fmt: skip
 _AMOUNTS = (*COUNTERS, *COSTS, "rewind_count")
 _LAST_ID = 2**63 - 1
+# In the external id of what a program added to a message, after the id of that message.
+ADDED = ":added"
 _ROLE, _CONTENT, _FORMAT, _IS_SUMMARY = map(WRITTEN.index, ("role", "content", "content_format", "is_summary"))
 # The number of a rewind in the other program; those that happen here are counted from 1.
 _REWOUND_ELSEWHERE = 0
@@ -126,12 +129,16 @@ class ImportedRows(StorePart):
     def correct_messages(self, session_id: str, messages: Mapping[str, Mapping[str, Any]]) -> dict[int, str]:
         """Give messages with the role `user` the role and text of a newer reading, by their external ids.
 
-        A message that was redacted here, or from which a text was forgotten, keeps its text. Return what changed: the
-        ids, each with the new role, or "summary" or "text".
+        A message that was redacted here, or from which a text was forgotten, keeps its text, and so does one with a
+        line that neither the new text nor a message of what was added to it has. Return what changed: the ids, each
+        with the new role, or "summary" or "text".
         """
         session_id = self._stored_name(session_id)
         encoded = self._messages.encode_all(messages.values())
         rows = dict(zip(map(self._stored_name, messages), (message.row for message in encoded), strict=True))
+        lines: defaultdict[str, set[str]] = defaultdict(lambda: {""})
+        for name, row in rows.items():
+            lines[name.partition(ADDED)[0]].update((row[_CONTENT] or "").splitlines())
         changed: dict[int, str] = {}
         with self._changing(session_id) as connection:
             stored = connection.execute(
@@ -139,12 +146,12 @@ class ImportedRows(StorePart):
                 " WHERE session_id = ? AND role = 'user' AND is_summary IS NULL AND external_id IS NOT NULL",
                 (session_id,),
             ).fetchall()
-            known = [(number, rows[name], *others) for number, name, *others in stored if name in rows]
+            known = [(number, rows[name], lines[name], *others) for number, name, *others in stored if name in rows]
             with resealed(connection, [number for number, *_ in known]):
-                for number, row, content, content_format, extra in known:
+                for number, row, found, content, content_format, extra in known:
                     role, text, is_summary = row[_ROLE], row[_CONTENT], row[_IS_SUMMARY]
                     is_kept = content_format != row[_FORMAT] or MARK in (content or "") or REDACTED in (extra or "")
-                    text = content if is_kept else text
+                    text = content if is_kept or not found.issuperset((content or "").splitlines()) else text
                     if (role, text, is_summary) != ("user", content, None):
                         changed[number] = "summary" if is_summary else "text" if role == "user" else role
                         connection.execute(
