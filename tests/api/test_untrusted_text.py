@@ -53,7 +53,7 @@ def test_a_fact_from_a_page_is_saved_with_its_origin(memory: memoranda.Memory) -
         turn.done("It was renamed.")
     assert memory.curated.path("memory").read_text() == _FACT
     assert f"{_FACT} [origin: web_fetch; not said by the user]" in memory.session().prompt
-    assert list(memory.curated.journal.sources().values()) == [("web_fetch",)]
+    assert list(memory.curated.journal.sources("memory").values()) == [("web_fetch",)]
 
 
 def test_what_the_user_said_is_saved_whatever_the_turn_read(memory: memoranda.Memory) -> None:
@@ -73,7 +73,7 @@ def test_a_turn_without_untrusted_text_saves_at_once(memory: memoranda.Memory) -
         _read(turn, "No notes.", tool="memory")
         assert "staged" not in _save(session, _ORDER)
         turn.done("Done.")
-    assert memory.curated.journal.sources() == {}
+    assert memory.curated.journal.sources("memory") == {}
 
 
 def test_an_older_result_counts_when_the_words_come_from_it(memory: memoranda.Memory) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from memoranda.errors import SyncError
 from memoranda.memory.curated import change_history
-from memoranda.memory.curated.operations import MemoryReceipt, MemoryRefusal
+from memoranda.memory.curated.operations import Add, AwaitsApproval, MemoryReceipt, MemoryRefusal, Remove
 from memoranda.support.origin import PERSON, Origin
 from memoranda.upkeep.sync.conflicts import Choice, read_log
 from memoranda.upkeep.sync.entries import apply_text
@@ -133,3 +133,40 @@ def test_a_conflict_that_does_not_exist_is_an_error(pair: list[Machine]) -> None
     """It names the command that lists them."""
     with pytest.raises(SyncError, match="sync conflicts"):
         pair[0].resolve(7, "mine")
+
+
+_OWN, _PAGE = Origin("agent", "s"), Origin("agent", "s", sources=("web_fetch",))
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_an_entry_that_a_person_said_on_one_machine_is_theirs_on_all(pair: list[Machine], first: int) -> None:
+    """A page said the same on another machine, with a last day: it can neither end nor replace it."""
+    a, b = pair
+    b.memory.curated.add("memory", "The office is in Berlin.", _OWN)
+    a.memory.curated.apply("memory", [Add("The office is in Berlin.", until="2020-01-31")], _PAGE)
+    sync_all([pair[first], pair[1 - first]], 3)
+    for machine in pair:
+        assert machine.memory.curated.valid_entries("memory") == ("The office is in Berlin.",)
+        assert machine.memory.curated.facts("memory")[0].sources == () and not machine.conflicts()
+    outcome = a.memory.curated.replace("memory", "Berlin", "The office is in Madrid.", _PAGE)
+    assert isinstance(outcome, AwaitsApproval)
+    assert a.sync().parts_written <= 1 and b.sync().parts_written <= 1
+    assert a.sync().parts_written == b.sync().parts_written == 0
+
+
+@pytest.mark.parametrize("operations", [[Add("The office is in Berlin.")], [Remove("Berlin")]])
+def test_what_a_person_says_again_is_theirs_on_the_other_machine(
+    pair: list[Machine], operations: list[Add | Remove]
+) -> None:
+    """Whether they remove it first or not; what a page replaced there meanwhile does not stay."""
+    a, b = pair
+    a.memory.curated.add("memory", "The office is in Berlin.", _PAGE)
+    sync_all(pair, 2)
+    assert b.memory.curated.facts("memory")[0].sources == ("web_fetch",)
+    for operation in (*operations, Add("The office is in Berlin.")):
+        a.memory.curated.apply("memory", [operation], _OWN)
+    b.memory.curated.replace("memory", "Berlin", "The office is in Madrid.", _PAGE)
+    sync_all(pair, 3)
+    for machine in pair:
+        assert machine.entries() == {"The office is in Berlin."}
+        assert machine.memory.curated.facts("memory")[0].sources == ()

@@ -160,7 +160,7 @@ def test_untrusted_sources_of_an_entry_travel(pair: list[Machine]) -> None:
     a, b = pair
     a.memory.curated.apply("memory", [Add("The plum tree is old.")], Origin("agent", sources=("web_search",)))
     sync_all(pair, 1)
-    assert a.memory.curated.journal.sources() == b.memory.curated.journal.sources() != {}
+    assert a.memory.curated.journal.sources("memory") == b.memory.curated.journal.sources("memory") != {}
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 An entry that is still true is confirmed, which changes no file and adds a line to the journal.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -83,8 +84,8 @@ def difference_since(store: MemoryStore, target: Target, number: int) -> EntryDi
     found = [change.number for change in log(store, target) if change.action == "found"]
     # The journal has no entries from before its first "found" line.
     before = store.journal.entries_after(target, max([number - 1, *(first for first in found if first <= number)]))
-    after = [entry.text for entry in store.view(target).entries]
-    return EntryDifference(target, tuple(_without(after, before or [])), tuple(_without(before or [], after)))
+    old, new = Counter(before), Counter(entry.text for entry in store.view(target).entries)
+    return EntryDifference(target, tuple((new - old).elements()), tuple((old - new).elements()))
 
 
 def difference_data(store: MemoryStore, number: int | None) -> JsonObject | None:
@@ -201,11 +202,10 @@ def _restatement(store: MemoryStore, newest: MemoryChange) -> list[MemoryChange]
     # Entries that damaged lines made unknown are recorded when the file is next written.
     known = {str(target) for target, entries in found if entries is not None}
     heads = {target: head for target, head in newest.heads.items() if target in known}
-    sources = store.journal.sources()
     lines = []
     for target, entries in found:
         if entries is not None and target in heads:
-            facts = store.facts(target)
+            facts, sources = store.facts(target), store.journal.sources(target)
             until = {each.entry.handle: each.until for each in facts if each.until}
             history = {each.entry.handle: each.history for each in facts}
             lines.append(restate(newest, target, entries, heads, sources, until, history))
@@ -226,17 +226,6 @@ def _reverse(change: MemoryChange, current: Sequence[str]) -> EntryPlan | Memory
         edits.append(reverse_edit)
         apply_edit(entries, reverse_edit)
     return EntryPlan(tuple(entries), tuple(edits))
-
-
-def _without(entries: Sequence[str], others: Sequence[str]) -> list[str]:
-    remaining = list(others)
-    result: list[str] = []
-    for entry in entries:
-        if entry in remaining:
-            remaining.remove(entry)
-        else:
-            result.append(entry)
-    return result
 
 
 def confirm_entry(

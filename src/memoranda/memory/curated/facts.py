@@ -176,7 +176,8 @@ def read_facts(
         at = datetime.fromtimestamp(modified, UTC).isoformat()
         history.add(MemoryChange(0, target, "outside", "outside", "", edits, {}, at))
     unknown = _Known(modified, "outside", "", None)
-    found, sources = [(entry, history.known.get((target, entry.text), unknown)) for entry in entries], journal.sources()
+    found = [(entry, history.known.get((target, entry.text), unknown)) for entry in entries]
+    sources = journal.sources(target)
     return [
         EntryFacts(
             target, entry, known.written, known.confirmed, known.actor, known.session, known.message, known.until,
@@ -191,7 +192,6 @@ class _History:
 
     def __init__(self) -> None:
         self.known: dict[tuple[Target, str], _Known] = {}
-        self._latest: dict[str, _Known] = {}
         self._by_handle: dict[tuple[Target, str], str] = {}
 
     def add(self, change: MemoryChange) -> None:
@@ -221,19 +221,22 @@ class _History:
 
     def _note(self, change: MemoryChange, at: float, text: str, ancestor: _Known | None) -> None:
         known = _Known(at, change.actor, change.session, change.message, ancestor.until if ancestor else "")
-        if change.action in _RESTORES and text in self._latest:
-            known = self._latest[text] if change.action == "undo" else replace(self._latest[text], confirmed=at)
+        # Not from an equal text elsewhere, which may have another origin; what notes know is in the line.
+        place = change.target if change.action == "undo" else change.note.removeprefix("from ")
+        if change.action in _RESTORES and (place, text) in self.known:
+            earlier = self.known[place, text]
+            known = earlier if change.action == "undo" else replace(earlier, confirmed=at)
         elif change.action in _BY_HAND and ancestor is not None:
             known = replace(ancestor, confirmed=at)
         elif change.action in _BY_HAND or change.action == "found":
             known = self.known.get((change.target, text), known)
         self._by_handle[change.target, handle(text)] = text
-        self.known[change.target, text] = self._latest[text] = known
+        self.known[change.target, text] = known
 
     def _update(self, target: Target, name: str, **fields: Any) -> None:
         text = self._by_handle.get((target, name))
         if text is not None:
-            self.known[target, text] = self._latest[text] = replace(self.known[target, text], **fields)
+            self.known[target, text] = replace(self.known[target, text], **fields)
 
 
 def _read_history(facts: Mapping[str, str]) -> dict[str, Any]:

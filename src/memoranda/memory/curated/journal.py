@@ -19,7 +19,7 @@ from memoranda.memory.curated.operations import EntryEdit, apply_edit, fits, key
 from memoranda.memory.curated.settings import Target, is_target
 from memoranda.storage.files.journal import Journal, JournalLines, undone_numbers
 from memoranda.support.lazy_dataclass import dataclass
-from memoranda.support.origin import MEMORANDA, PERSON, Origin, utc_timestamp
+from memoranda.support.origin import MEMORANDA, Origin, utc_timestamp
 
 MemoryAction = Literal[
     "add", "replace", "remove", "batch", "edit", "reset", "undo",
@@ -40,8 +40,8 @@ APPROVED = "approved by a person"
 KEYED = "under a key"
 """The note of a change that saved values under keys."""
 
-# What a person takes back or moves is not said again by them.
-_SAYS_NOTHING = frozenset({"undo", "move"})
+# These only bring back what was there, or record what a file has.
+_SAYS_NOTHING = frozenset({"undo", "found", "outside"})
 
 _ACTIONS = frozenset(get_args(MemoryAction))
 
@@ -50,11 +50,12 @@ _ACTIONS = frozenset(get_args(MemoryAction))
 class MemoryChange:
     """One line of the journal; `refers_to` is the number of the change that an undo or a void cancels.
 
-    `sources` says of entries, by their handles, what untrusted text may have suggested them (`Origin.sources`), and
-    `until` their last days. `facts` says what was known about them before they arrived from another machine, or before
-    the history was purged (`EntryFacts.history`). `to_notes` and `from_notes` name entries that became notes and notes
-    that became entries, with the target that the note belongs to. `message` is the user's message that the change
-    followed. Changes that were made together have the number of the first as their `group`.
+    `sources` says of entries, by their handles, what untrusted text may have suggested them (`Origin.sources`): nothing
+    if the user has said them since. `until` has their last days. `facts` says what was known about them before they
+    arrived from another machine, or before the history was purged (`EntryFacts.history`). `to_notes` and `from_notes`
+    name entries that became notes and notes that became entries, with the target that the note belongs to. `message` is
+    the user's message that the change followed. Changes that were made together have the number of the first as their
+    `group`.
     """
 
     number: int
@@ -97,7 +98,7 @@ def next_change(
     number = last.number + 1 if last else 1
     written = [edit.after for edit in edits if edit.after is not None] if origin.sources else []
     sources = {handle(text): list(origin.sources) for text in written}
-    more |= {"sources": sources, "message": origin.message}
+    more = {"message": origin.message} | more | {"sources": sources | more.get("sources", {})}
     return MemoryChange(number, target, action, origin.actor, origin.session, edits, heads, **more)
 
 
@@ -136,33 +137,36 @@ class MemoryJournal(Journal[MemoryChange]):
             )
         return lines
 
-    def sources(self) -> dict[str, tuple[str, ...]]:
-        """The untrusted sources of entries, by their handles; an entry that a person wrote or approved has none."""
+    def sources(self, target: Target) -> dict[str, tuple[str, ...]]:
+        """The untrusted sources of a target's entries, by their handles; what a person said or approved has none.
+
+        What is said without untrusted sources is the user's own from then on. An undo brings back what was known.
+        """
         # Most journals name no sources, and need not be parsed for them.
         if not self._lines.contains(_SOURCES):
             return {}
         found: dict[str, tuple[str, ...]] = {}
-        for change in self.changes():
-            for written in (handle(edit.after) for edit in change.edits if edit.after is not None):
-                if written in change.sources and change.note != APPROVED:
-                    found[written] = tuple(change.sources[written])
-                elif change.note == APPROVED or (change.actor == PERSON.actor and change.action not in _SAYS_NOTHING):
-                    found.pop(written, None)
-        return found
-
-    def has_own(self, texts: Sequence[str]) -> bool:
-        """Whether a text is the user's own: nothing that untrusted text may have suggested."""
-        sources = self.sources() if texts else {}
-        return any(handle(text) not in sources for text in texts)
+        left: dict[int, dict[str, tuple[str, ...]]] = {}
+        for change in [each for each in self.changes() if each.target == target]:
+            gone = [handle(edit.before) for edit in change.edits if edit.before is not None]
+            left[change.number] = {name: found.get(name, ()) for name in gone}
+            known = left.get(change.refers_to or 0, {}) if change.action == "undo" else {}
+            if change.action not in _SAYS_NOTHING:
+                known = {handle(edit.after): () for edit in change.edits if edit.after is not None}
+            found |= known
+            found |= {name: () if change.note == APPROVED else tuple(names) for name, names in change.sources.items()}
+        return {name: names for name, names in found.items() if names}
 
     def keys(self, target: Target) -> frozenset[str]:
-        """The keys under which values of a target were saved; a text that merely has a colon has none."""
+        """The keys under which values of a target were saved, but not from untrusted text; a mere colon is no key."""
         keyed = [
             edit.after
             for change in self.changes()
             for edit in change.edits
+            if change.target == target
+            and (change.note == APPROVED or not any(change.sources.values()))
             # Nothing but a key lets an added text replace another.
-            if change.target == target and (change.note == KEYED or (change.action == "add" and edit.before))
+            and (change.note == KEYED or (change.action == "add" and edit.before))
         ]
         return frozenset(key for text in keyed if text and (key := key_of(text)))
 

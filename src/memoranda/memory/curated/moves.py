@@ -4,10 +4,12 @@ A move is one change of both targets, which one undo takes back.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from memoranda.memory.curated import refusals
 from memoranda.memory.curated.entry_scanner import EntryScanner
+from memoranda.memory.curated.memory_file import handle
 from memoranda.memory.curated.operations import (
     Add,
     Ambiguous,
@@ -62,6 +64,11 @@ def write_notes(store: MemoryStore, operations: Sequence[Operation], origin: Ori
             store.notes.add(edit.after, owners.get(edit.before or "", owner), origin, until.get(edit.after, ""))
         if edit.before is not None:
             store.notes.remove(edit.before, owners[edit.before])
+    # What the user says is theirs, although untrusted text said it before.
+    for note in store.notes.all() if not origin.sources else ():
+        if note.sources and note.text in until and note.text not in written:
+            entry = replace(note.as_entry(), sources=())
+            store.notes.add(note.text, note.owner, origin, until[note.text], entry, note.replaced)
     done = "Saved as a note: search finds it, and no prompt shows it." if written else "Removed the note."
     message = f"{done}{_NOT_UNDONE}"
     if not planned.edits:
@@ -104,10 +111,14 @@ def move_entry(store: MemoryStore, source: Target, old_text: str, to: Target, or
         problem = NoMatch(1, ()) if found is None else Ambiguous(1, found)
         return refusals.unmatched(source, problem)
     text, done = known[found], f"Moved to {file_name(to)}."
+    note = store.notes.get(text, owners[text]) if store.notes is not None and owners else None
+    sources = note.sources if note else store.journal.sources(source).get(handle(text), ())
     is_untrusted = bool(origin.sources) and not origin.explicit and store.settings.untrusted_writes != "save"
-    if is_untrusted and to == NOTES and changes_behaviour(text) and store.journal.has_own([text]):
-        message = "Only a person takes what the user wants out of the prompt. Nothing was moved."
+    if is_untrusted and not sources:
+        message = "Only a person moves what the user said, after untrusted text was read. Nothing was moved."
         return MemoryRefusal(source, "approval", message)
+    # What an entry comes from does not depend on who moves it.
+    origin = replace(origin, sources=sources)
     if to == NOTES:
         requests = [_removal(source, text, origin, "Moved to notes: search finds it.", "to notes", {text: source})]
     elif source == NOTES:
@@ -130,8 +141,9 @@ def _addition(
     target: Target, text: str, origin: Origin, done: str, note: str, from_notes: Mapping[str, Target]
 ) -> WriteRequest:
     return WriteRequest(
-        target, "move", origin, lambda current: plan(current, [Add(text)]), done, note=note, from_notes=from_notes
-    )
+        target, "move", origin, lambda current: plan(current, [Add(text)]), done, note=note, until={text: ""},
+        from_notes=from_notes,
+    )  # fmt: skip
 
 
 def _removal(

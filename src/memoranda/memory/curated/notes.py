@@ -92,9 +92,13 @@ class Notes:
         value |= {"actor": origin.actor, "session": origin.session}
         until = until or (entry.until if entry else "")
         value |= ({"until": until} if until else {}) | ({"facts": entry.history} if entry else {})
-        sources = origin.sources or (entry.sources if entry else ())
+        sources = entry.sources if entry else origin.sources
         value |= ({"replaced": replaced} if replaced else {}) | ({"sources": list(sources)} if sources else {})
         items, place = self._items(), ((NOTES_NAMESPACE, owner), _key(text))
+        known = self.get(text, owner)
+        if sources and known is not None and not known.sources:
+            # It is the user's own, and stays so.
+            return False
         is_new = items.get(*place) is None
         items.put(*place, value, index=["text"])
         return is_new

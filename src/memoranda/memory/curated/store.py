@@ -26,7 +26,7 @@ from memoranda.memory.curated.facts import (
     texts_expired,
 )
 from memoranda.memory.curated.journal import APPROVED, KEYED, MemoryAction, MemoryJournal
-from memoranda.memory.curated.memory_file import ENTRY_DELIMITER, ReadableMemoryFile, WritableState, size
+from memoranda.memory.curated.memory_file import ENTRY_DELIMITER, ReadableMemoryFile, WritableState, handle, size
 from memoranda.memory.curated.notes import Notes
 from memoranda.memory.curated.operations import (
     Add,
@@ -321,13 +321,14 @@ class MemoryStore:
         if self.notes is None or not request.from_notes:
             return request
         notes = [note for each in request.from_notes.items() if (note := self.notes.get(*each)) is not None]
+        # Of two equal texts, one of which untrusted text suggested, the entry keeps what is known about it.
+        present = {entry.text for entry in self.view(request.target).entries}
+        notes = [note for note in notes if not (note.sources and note.text in present)]
         # Who moves a note into the prompt says that it is true; an undo and the curator do not.
         confirmed = {"confirmed": utc_timestamp()} if request.action == "move" else {}
         until = {note.text: note.until for note in notes}
         facts = {note.text: note.history | confirmed for note in notes}
-        sources = request.origin.sources or next((note.sources for note in notes if confirmed and note.sources), ())
-        request = with_changes(request, origin=with_changes(request.origin, sources=sources))
-        return with_changes(request, until=until | dict(request.until), facts=facts | dict(request.facts))
+        return with_changes(request, until=dict(request.until) | until, facts=facts | dict(request.facts))
 
     def _remove_note(self, text: str, owner: Target) -> None:
         if self.notes is not None:
@@ -352,7 +353,7 @@ class MemoryStore:
         texts = show_days([entry.visible_text for entry in shown], lambda: self.facts(target))
         self._snapshot_entries[target] = tuple(texts)
         entries, limit = list(zip(shown, texts, strict=True)), self.settings.limit(target)
-        return render(target, entries, size(state.entries), limit, self.journal.sources())
+        return render(target, entries, size(state.entries), limit, self.journal.sources(target))
 
     def _resolve(self, target: Target) -> Target:
         if target != PROJECT:
@@ -434,13 +435,16 @@ class MemoryStore:
         """
         if not request.origin.sources or self.settings.untrusted_writes == "save":
             return False
-        planned = self._writer.plan_now(request)
+        state = self._writer.read(request.target)
+        # Not by the limit: the write may make room.
+        planned = request.plan(state.entries) if isinstance(state, WritableState) else None
         if not isinstance(planned, EntryPlan):
             # A refusal is returned by the write itself.
             return False
         sides = [text for edit in planned.edits for text in (edit.before, edit.after) if text]
         displaced = [edit.before for edit in planned.edits if edit.before] + _ended(request, planned)
-        return self.journal.has_own(displaced) or any(map(changes_behaviour, sides))
+        sources = self.journal.sources(request.target) if displaced else {}
+        return any(handle(text) not in sources for text in displaced) or any(map(changes_behaviour, sides))
 
     def _propose(self, request: WriteRequest, operations: Sequence[Operation]) -> MemoryWriteResult:
         target = request.target

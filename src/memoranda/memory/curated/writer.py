@@ -194,12 +194,23 @@ class MemoryWriter:
     def _note_facts(self, request: WriteRequest, state: WritableState) -> MemoryReceipt:
         """Journal another last day or other facts of entries that exist; the file does not change."""
         target, last_days, facts = request.target, _last_days(request, state.entries), _facts(request, state.entries)
-        if not last_days and not facts:
+        said = self._said_again(request, state.entries)
+        if not last_days and not facts and not said:
             return MemoryReceipt(target, self.path(target), request.nothing)
-        line = next_change(self.journal.last(), target, "until", request.origin, (), None, until=last_days, facts=facts)
+        line = next_change(
+            self.journal.last(), target, "until", request.origin, (), None, until=last_days, facts=facts, sources=said
+        )
         self.journal.append([line])
         days = ", ".join(sorted(set(last_days.values())))
-        return MemoryReceipt(target, self.path(target), f"Already there; valid until: {days}.", change=line.number)
+        done = f"Already there; valid until: {days}." if days else request.nothing
+        return MemoryReceipt(target, self.path(target), done, change=line.number)
+
+    def _said_again(self, request: WriteRequest, entries: Sequence[str]) -> dict[str, list[str]]:
+        """The untrusted entries that are the user's own from now on, as `MemoryChange.sources` names them."""
+        if request.origin.sources or request.action == "undo":
+            return {}
+        sources = self.journal.sources(request.target)
+        return {handle(text): [] for text in request.until if text in entries and handle(text) in sources}
 
     def _write(
         self, writes: Sequence[_PlannedWrite], outside_changes: Sequence[MemoryChange]
@@ -209,7 +220,8 @@ class MemoryWriter:
         group = (last.number if last else 0) + 1 if len(writes) > 1 else None
         changes: list[MemoryChange] = []
         for each, content in zip(writes, contents, strict=True):
-            last = _change_of(each, last, fingerprint(content), group)
+            said = self._said_again(each.request, each.plan.entries)
+            last = _change_of(each, last, fingerprint(content), group, said)
             changes.append(last)
         was_outside = {change.target for change in outside_changes}
         backups = [self._back_up(each, each.request.target in was_outside) for each in writes]
@@ -287,12 +299,14 @@ class MemoryWriter:
         return self._seen.get(target, state.fingerprint) == state.fingerprint
 
 
-def _change_of(write: _PlannedWrite, last: MemoryChange | None, head: str, group: int | None) -> MemoryChange:
+def _change_of(
+    write: _PlannedWrite, last: MemoryChange | None, head: str, group: int | None, sources: Mapping[str, list[str]]
+) -> MemoryChange:
     request = write.request
     return next_change(
         last, request.target, request.action, request.origin, write.plan.edits, head,
         refers_to=request.refers_to, note=request.note, until=_last_days(request, write.plan.entries), group=group,
-        facts=_facts(request, write.plan.entries),
+        facts=_facts(request, write.plan.entries), sources=dict(sources),
         to_notes={handle(text): owner for text, owner in request.to_notes.items()},
         from_notes={handle(text): owner for text, owner in request.from_notes.items()},
     )  # fmt: skip

@@ -22,7 +22,7 @@ from memoranda.support.canonical_text import canonical, digest, unstorable_chara
 from memoranda.support.origin import Origin
 from memoranda.support.text_matcher import TextMatcher
 from memoranda.upkeep.sync.forgotten_texts import note_removed_entry
-from memoranda.upkeep.sync.kind import OF_ENTRIES, Kind, State
+from memoranda.upkeep.sync.kind import OF_ENTRIES, Kind, State, is_untrusted
 from memoranda.upkeep.sync.run import Run
 
 # The first attempt may be refused once, because another program has changed the file.
@@ -30,6 +30,8 @@ _ATTEMPTS = 2
 _MAX_CHARS = 10_000
 _MAX_SOURCES = 100
 _FACTS = frozenset({"at", "confirmed", "actor", "session", "until"})
+# After the digest of an entry that untrusted text may have suggested: whose it is travels without the text, too.
+_UNTRUSTED = " untrusted"
 Facts = dict[str, str]
 
 
@@ -40,9 +42,8 @@ class Entries(Kind):
     noun = "entries"
 
     def read(self, run: Run) -> dict[str, State]:
-        sources = run.memory.journal.sources()
         return {
-            f"{target} {uid}": {"text": text, "facts": facts, "sources": list(sources.get(handle(text), ()))}
+            f"{target} {uid}": {"text": text, "facts": facts, "sources": facts.get("sources", "").splitlines()}
             for target in targets_of(run)
             for uid, (text, facts) in _entries_here(run, target).items()
         }
@@ -62,14 +63,15 @@ class Entries(Kind):
         return outcome.message if isinstance(outcome, MemoryRefusal) else ""
 
     def digest(self, state: State) -> str:
-        return entry_digest(state["text"])
+        return entry_digest(state["text"]) + (_UNTRUSTED if is_untrusted(state) else "")
 
     def changed(self, run: Run, before: Row | None, state: State) -> Row:
         row = run.changed_row(before, self.digest(state))
-        return row._replace(stamp=run.clock.untrusted_change(before.stamp)) if before and state["sources"] else row
+        known = before.stamp if before else ""
+        return row._replace(stamp=run.clock.untrusted_change(known)) if is_untrusted(state) else row
 
     def was_forgotten(self, run: Run, before: Row) -> bool:
-        return before.digest in forgotten_hashes(run.memory.storage.forgotten)
+        return _by_text(before).digest in forgotten_hashes(run.memory.storage.forgotten)
 
     @staticmethod
     def check(name: str, state: State) -> None:
@@ -102,12 +104,15 @@ class FactsOfEntries(Kind):
         target, text = name.rpartition(" ")[0], text_here(run, name)
         if text is None or state is None:
             return ""
-        outcome = apply_text(run.memory, target, (text, text), sync_origin(run), "", state)
+        sources = run.memory.journal.sources(target).get(handle(text), ())
+        if is_untrusted(state) and not sources:
+            return ""
+        outcome = apply_text(run.memory, target, (text, text), sync_origin(run, sources), "", state)
         return outcome.message if isinstance(outcome, MemoryRefusal) else ""
 
     @staticmethod
     def check(name: str, state: State) -> None:
-        if not is_target(name.rpartition(" ")[0]) or (state is not None and set(state) != _FACTS):
+        if not is_target(name.rpartition(" ")[0]) or (state is not None and set(state) - {"sources"} != _FACTS):
             raise ValueError("the facts of an entry")
         if state is not None and (
             not all(map(_is_text, state.values())) or parse_until(state["until"]) != state["until"]
@@ -129,6 +134,10 @@ def entry_digest(text: str) -> str:
     return digest(canonical(text))
 
 
+def _by_text(row: Row) -> Row:
+    return row._replace(digest=row.digest.removesuffix(_UNTRUSTED))
+
+
 def targets_of(run: Run) -> tuple[Target, ...]:
     """Return every target that this machine has, or had when it was last synchronised."""
     known = sorted({name.rpartition(" ")[0] for name in run.known(Entries.name)})
@@ -139,7 +148,7 @@ def text_here(run: Run, name: str) -> str | None:
     """Return the text of an entry in the file; None if it is not there."""
     row = run.row(Entries.name, name)
     texts = current_entries(run.memory, name.rpartition(" ")[0]) if row is not None and row.digest else []
-    return next((text for text in texts if row is not None and entry_digest(text) == row.digest), None)
+    return next((text for text in texts if row is not None and entry_digest(text) == _by_text(row).digest), None)
 
 
 def note_journal(run: Run) -> None:
@@ -172,7 +181,7 @@ def apply_text(
 
     until, facts = {}, {}
     if new is not None and known:
-        facts = {new: {name: value for name, value in known.items() if name != "until"}}
+        facts = {new: {name: value for name, value in known.items() if name not in ("until", "sources")}}
         # An entry that exists may have a last day that is to go.
         until = {new: known["until"] or (NEVER if old == new else "")}
     request = WriteRequest(target, "batch", origin, plan, done, until=until, facts=facts)
@@ -191,8 +200,12 @@ def current_entries(store: MemoryStore, target: Target) -> list[str]:
 def _entries_here(run: Run, target: Target) -> dict[str, tuple[str, Facts]]:
     """Return the entries in a file with their facts, by ids that all machines share."""
     known = run.known(Entries.name)
-    rows = {name.rpartition(" ")[2]: row for name, row in known.items() if name.rpartition(" ")[0] == target}
-    facts = {each.entry.text: each.history | {"until": each.until} for each in run.memory.facts(target)}
+    rows = {name.rpartition(" ")[2]: _by_text(row) for name, row in known.items() if name.rpartition(" ")[0] == target}
+    facts = {
+        each.entry.text: each.history
+        | {"until": each.until, **({"sources": "\n".join(each.sources)} if each.sources else {})}
+        for each in run.memory.facts(target)
+    }
     texts = {entry_digest(text): text for text in facts}
     found = {uid: (texts[row.digest], facts[texts[row.digest]]) for uid, row in rows.items() if row.digest in texts}
     left = {row.digest: uid for uid, row in rows.items() if row.digest and row.digest not in texts}

@@ -57,6 +57,10 @@ def merge_state(
         return False, max(our_row, their_row)
     is_later = their_row.stamp > our_row.stamp
     wins, later = is_later, max(our_row, their_row)
+    is_same = kind == OF_ENTRIES or (kind == "entry" and _text_of(our_state) == _text_of(their_state))
+    if is_same and is_untrusted(our_state) != is_untrusted(their_state):
+        # What a person said is theirs, whatever untrusted text says as well.
+        wins = is_untrusted(our_state)
     if has_forgotten(our_state, their_state):
         wins = True
     elif has_forgotten(their_state, our_state):
@@ -66,10 +70,19 @@ def merge_state(
         row = their_row if wins else our_row
         return wins, row._replace(stamp=run.clock.change(later.stamp), base=later.stamp, run=run.number)
     winner, loser = (their_row, our_row) if wins else (our_row, their_row)
-    if winner.base < loser.stamp and kind != OF_ENTRIES:
+    if winner.base < loser.stamp and not is_same:
         won, lost = (their_state, our_state) if wins else (our_state, their_state)
         run.log_replaced(kind, name, differences(lost, won), loser.stamp, undecided=_asks(kind, lost, won))
     return wins, winner
+
+
+def is_untrusted(state: State) -> bool:
+    """Return whether untrusted text may have suggested an entry, given its state or its facts."""
+    return isinstance(state, dict) and bool(state.get("sources"))
+
+
+def _text_of(state: State) -> str | None:
+    return (state or {}).get("text")
 
 
 def differences(lost: Any, won: Any) -> Any:
@@ -80,4 +93,4 @@ def differences(lost: Any, won: Any) -> Any:
 
 
 def _asks(kind: str, lost: Any, won: Any) -> bool:
-    return kind == "entry" and (lost or {}).get("text") != (won or {}).get("text")
+    return kind == "entry" and _text_of(lost) != _text_of(won)

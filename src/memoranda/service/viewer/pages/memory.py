@@ -4,6 +4,7 @@ An entry that another tab changed after its form was opened is not written over:
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -183,6 +184,9 @@ def find_conflict(store: MemoryStore, target: Target, seen_id: str, mine: str) -
 def _entry_row(facts: EntryFacts, origin: EntryOrigin | None, uses: Mapping[str, Use]) -> EntryRow:
     entry = facts.entry
     use = uses.get(entry.handle)
+    if origin is not None and not origin.approved:
+        # The user may have said it since.
+        origin = replace(origin, sources=facts.sources)
     return EntryRow(digest(entry.text), entry.handle, facts.shown, entry.findings, origin, facts, use)
 
 
